@@ -6,7 +6,7 @@ are imported on first use, so that looking at a table costs nothing. There are f
 * the market's own entries stand below;
 * a slice (a folder of the package that the market's rooms do not import, such as ``cores``) has a ``slice.py`` with
   a table ``ENTRIES`` of the same form: without the folder its names are gone;
-* a user calls `register`;
+* a user calls `register`, or names a mechanism by its file, ``mine.py:ReserveSecond`` (`from_file`);
 * an installed package adds its own with an entry point of the group ``marketsched.plugins``, called ``kind.name``::
 
     [project.entry-points."marketsched.plugins"]
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.from_file import is_in_file, loaded_from_file
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ def get(kind: str, name: str) -> Any:
         If there is no such kind, or the plug-in of that name cannot be loaded.
     """
     table = _table(kind)
+    if kind == "mechanism" and is_in_file(name):
+        return loaded_from_file(name)
     entry = table.get(name) if isinstance(name, str) else None
     if entry is None and isinstance(name, str) and name in _plugins(kind):
         entry = _loaded_plugin(kind, name)

@@ -13,6 +13,7 @@ from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.from_file import is_in_file
 from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
@@ -185,7 +186,7 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
 
 def _rules_of(name: object) -> Mapping[str, Any]:
     """Return the parameters of a mechanism by name, or every rule if it takes whatever it is given."""
-    if not isinstance(name, str) or name not in mechanism_names():
+    if not isinstance(name, str) or not (name in mechanism_names() or is_in_file(name)):
         return Rules.model_fields
     maker = get("mechanism", name)
     return Rules.model_fields if takes_anything(maker) else parameters_of(maker)

@@ -2,7 +2,8 @@
 
 Values are YAML. Keys are those of the section ``mechanism`` of a scenario file, dotted inside a part; ``price=0.5`` is
 short for that flat posted price, and any other key is a parameter of the mechanism's own. Commas separate mechanisms,
-and keys, too: what follows a comma is a key if it has a ``=`` in its name's place.
+and keys, too: what follows a comma is a key if it has a ``=`` in its name's place. A mechanism of one's own is
+``file.py:Class``, with keys behind it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.from_file import is_in_file
 
 _OPENING, _CLOSING = "[{(", "]})"
 
@@ -79,6 +81,8 @@ def changes_for(text: str) -> list[str]:
 def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the name, and keys of ``mechanism`` with their values as text."""
     name, *pairs = _parts(text, ":")
+    if pairs and is_in_file(f"{name}:{pairs[0]}"):
+        name = f"{name}:{pairs.pop(0)}"
     keys = []
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,0 +1,80 @@
+"""A mechanism in a file of one's own, by a name such as ``mine.py:ReserveSecond``: no registration, no package.
+
+The file is run as a module of its stem, once in each process, and its folder is put on Python's path, so that it can
+import its neighbours and what it defines can be pickled.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from marketsched.mechanisms.errors import InvalidParameterError
+
+_FORM = re.compile(r"(?P<file>.+\.py):(?P<attribute>[^\W\d]\w*)")
+
+
+def is_in_file(name: object) -> bool:
+    """Tell whether a name is that of a class or function in a file.
+
+    Examples
+    --------
+    >>> is_in_file("mine.py:ReserveSecond"), is_in_file("bid-price"), is_in_file("mine.py")
+    (True, False, False)
+    """
+    return isinstance(name, str) and _FORM.fullmatch(name) is not None
+
+
+def loaded_from_file(name: str) -> Callable[..., Any]:
+    """Return the class or function of such a name; its file is run if that has not been done.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there is no such file, it raises an error, or it defines nothing of that name that can be called.
+    """
+    found = _FORM.fullmatch(name)
+    if found is None:
+        raise InvalidParameterError(place="mechanism", value=name, legal="a file and a name in it, as in mine.py:Mine")
+    path, attribute = Path(found["file"]).resolve(), found["attribute"]
+    if not path.is_file():
+        raise InvalidParameterError(f"mechanism {name!r}: there is no file {found['file']}", legal="a Python file")
+    module = _module(path, name)
+    maker = getattr(module, attribute, None)
+    if not callable(maker):
+        own = sorted(k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == path.stem)
+        legal = f"one of {', '.join(own)}" if own else "a class or function in this file"
+        raise InvalidParameterError(
+            f"mechanism {name!r}: {path.name} has no class or function {attribute}", legal=legal
+        )
+    made: Callable[..., Any] = maker
+    return made
+
+
+def _module(path: Path, name: str) -> ModuleType:
+    """Return the module of a file."""
+    known = sys.modules.get(path.stem)
+    if known is not None:
+        if Path(getattr(known, "__file__", None) or "").resolve() == path:
+            return known
+        raise InvalidParameterError(
+            f"mechanism {name!r}: a module called {path.stem} is loaded already", legal="a file of another name"
+        )
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
+        del sys.modules[path.stem]
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InvalidParameterError(f"mechanism {name!r}: {path.name} cannot be run: {reason}") from error
+    return module

@@ -1,0 +1,83 @@
+"""A mechanism in a file of one's own, by its name on every command and in Python."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from marketsched import compare
+from marketsched.config.mechanism_text import mechanism_in
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.from_file import loaded_from_file
+from marketsched.mechanisms.registry import builder_of, get
+from refusals import refused
+
+RULE = """
+    from neighbour import SHARE
+    from marketsched.mechanisms.auctions.round_auction import RoundAuction, Settlement, by_density
+
+    class FirstPrice(RoundAuction):
+        def __init__(self, *, share: float = SHARE, **sizes):
+            super().__init__(**sizes)
+            self.share = share
+
+        def settle(self, bids, free):
+            winners, _ = by_density(bids, free)
+            return [Settlement(share=self.share) if i in winners else None for i in range(len(bids.nodes))]
+
+    NOTHING = 3
+"""
+SIZES = {"capacity": 2, "horizon": 9, "max_concurrency": 1, "max_duration": 4, "max_value": 9.0, "max_delay": 8}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "own_rule.py").write_text(dedent(RULE))
+    (tmp_path / "neighbour.py").write_text("SHARE = 0.5\n")
+    (tmp_path / "broken_rule.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in ("own_rule", "neighbour"):
+        sys.modules.pop(name, None)
+
+
+def test_a_file_is_run_once_and_may_import_its_neighbours(folder):
+    made = builder_of("own_rule.py:FirstPrice")(**SIZES)
+    assert made.share == 0.5
+    assert get("mechanism", f"{folder}/own_rule.py:FirstPrice") is type(made)
+    assert builder_of("own_rule.py:FirstPrice")(**SIZES, share=0.25).share == 0.25
+
+
+def test_keys_stand_behind_the_name():
+    assert mechanism_in("own_rule.py:FirstPrice:share=0.2") == ("own_rule.py:FirstPrice", {"parameters.share": 0.2})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_rule.py:Second", "own_rule.py has no class or function Second: expected one of FirstPrice"),
+        ("own_rule.py:NOTHING", "own_rule.py has no class or function NOTHING: expected one of FirstPrice"),
+        ("no_rule.py:First", "there is no file no_rule.py"),
+        ("broken_rule.py:First", "broken_rule.py cannot be run: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line(folder, name, message):
+    refused(lambda: loaded_from_file(name), message, error=InvalidParameterError)
+
+
+def test_a_module_of_that_name_is_not_replaced(folder):
+    (folder / "json.py").write_text("def rule(**sizes): ...\n")
+    refused(
+        lambda: loaded_from_file("json.py:rule"), "a module called json is loaded already", error=InvalidParameterError
+    )
+
+
+@pytest.mark.slow
+def test_workers_and_commands_know_it(folder):
+    found = compare("stochastic-mix", ["own_rule.py:FirstPrice", "first-come"], runs=2, jobs=2)
+    assert set(found.tables["runs"]["mechanism"]) == {"own_rule.py:FirstPrice", "first-come"}
+    command = [sys.executable, "-m", "marketsched", "run", "stochastic-mix", "-m", "own_rule.py:FirstPrice:share=0.1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "revenue" in done.stdout
