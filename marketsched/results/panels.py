@@ -7,6 +7,7 @@ can tell apart, and the fonts that come with matplotlib, so that equal results g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,24 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: int = 160) ->
     }
     with matplotlib.rc_context(STYLE):
         figure.savefig(path, dpi=dpi, metadata=unsaid.get(Path(path).suffix.lower()))
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook draws where it is the last line of a cell, without ``pyplot``."""
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as it is drawn in a notebook."""
+        drawn = BytesIO()
+        with matplotlib.rc_context(STYLE):
+            self.savefig(drawn, format="png", dpi=80)
+        return drawn.getvalue()
+
+
+def shown(figure: Figure) -> Figure:
+    """Return the same figure, as one that notebooks draw."""
+    if type(figure) is Figure:
+        figure.__class__ = ShownFigure  # its maker need not know of notebooks
+    return figure
 
 
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), "-")

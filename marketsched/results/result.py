@@ -176,7 +176,7 @@ class Result:
         return found
 
     def plot(self) -> Figure:
-        """Return the main figure; write it with :func:`marketsched.results.panels.save_figure`.
+        """Return the main figure; a notebook draws it, :func:`marketsched.results.panels.save_figure` writes it.
 
         Raises
         ------
@@ -186,8 +186,7 @@ class Result:
         figures = self._look.figures(self)
         if not figures:
             raise InvalidParameterError(f"a result of kind {self.kind!r} has no figure: expected one that has")
-        main: Figure = figures.get("figure") or next(iter(figures.values()))
-        return main
+        return results.panels.shown(figures.get("figure") or next(iter(figures.values())))
 
     def view(self) -> Group | None:
         """Return tables and remarks, as the command prints them with rich."""

@@ -56,6 +56,11 @@ def test_a_market_comes_back_from_its_folder_prints_and_draws_the_same(market, t
     assert pictures[0] == pictures[1] == pictures[2]
 
 
+def test_a_notebook_draws_the_figure_that_is_the_last_line_of_a_cell(market):
+    picture = market.plot()._repr_png_()
+    assert picture.startswith(b"\x89PNG") and picture == market.plot()._repr_png_()
+
+
 def test_a_long_table_is_written_in_parts_before_anybody_has_looked_at_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "PART_ROWS", 7)
     fresh = run(MARKET)
