@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -187,7 +188,7 @@ def _jobs(
     values, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
     users, queues = runs["user"].tolist(), runs["queue"].tolist()
     submits, seconds = (runs["submit_s"] - origin).tolist(), runs["run_s"].tolist()
-    jobs = []
+    jobs, alike = [], dict[tuple[int, int], StatementOfWork]()  # the first statement of equal law and nodes
     for i, (birth, nodes) in enumerate(zip(births.tolist(), runs["processors"].tolist(), strict=True)):
         told, density = announced.laws[i], float(densities[i])
         longest = int(told.values[-1])
@@ -195,10 +196,14 @@ def _jobs(
         if deadlines[i] > 0:
             deadline = max(int(deadlines[i]), birth + 1)
         worth = DeadlineValue(density * nodes * told.mean if math.isnan(values[i]) else float(values[i]), deadline)
-        truth = StatementOfWork.from_arrays(
-            birth, nodes, worth, np.full(told.values.size, birth), told.values, told.probabilities,
-            revealed=law == "revealed",
-        )  # fmt: skip
+        first_alike = alike.get((nodes, id(told)))
+        if first_alike is None:
+            truth = alike[nodes, id(told)] = StatementOfWork.from_arrays(
+                birth, nodes, worth, np.full(told.values.size, birth), told.values, told.probabilities,
+                revealed=law == "revealed",
+            )  # fmt: skip
+        else:
+            truth = first_alike.moved(birth, worth)
         real = int(rounds[first + i])
         tags = {
             "class": int(classes[i]),
@@ -257,6 +262,8 @@ def _laws(
     past = _Past(known, max(0, first - EARLIER_RUNS), rounds, rule)
     filling = PredictionRule(round_seconds=length, max_duration=rule.max_duration, filling=0.0)
     found: list[IntegerLaw] = []
+    made: dict[tuple[int, ...], IntegerLaw] = {}  # by past durations, in their order: sums are rounded alike
+    distinct: dict[tuple[bytes, bytes], IntegerLaw] = {}
     notes = {"runs without a requested time, announced by the past": 0, "runs without earlier runs of their kind": 0}
     for i in range(first, last):
         if law == "requested" and asked[i] > 0:
@@ -265,10 +272,16 @@ def _laws(
         notes["runs without a requested time, announced by the past"] += law == "requested"
         durations = past.before(i)
         notes["runs without earlier runs of their kind"] += not durations
-        found.append(duration_law(durations, filling) if durations else _point(rule.max_duration))
+        law_of_past = made.get(tuple(durations))
+        if law_of_past is None:
+            new = duration_law(durations, filling) if durations else _point(rule.max_duration)
+            law_of_past = distinct.setdefault((new.values.tobytes(), new.probabilities.tobytes()), new)
+            made[tuple(durations)] = law_of_past
+        found.append(law_of_past)
     return _Announced(found, notes)
 
 
+@lru_cache(maxsize=1024)
 def _point(d: int) -> IntegerLaw:
     return IntegerLaw(np.array([d]), np.array([1.0]))
 
