@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.legal import EXACT, Amount, Finite, Whole, check_fields
+from marketsched.mechanisms.ranges import LARGEST
 
 Time = Annotated[int, Whole(0, EXACT)]
 _VALUE, _TIME = Finite("[0, inf)"), Whole(0, EXACT)
@@ -193,7 +194,9 @@ class DeadlineValue(_Curve):
     deadline: Time
 
     def __post_init__(self) -> None:
-        check_fields(self, InvalidReportError)
+        usual = type(self.value) is float and type(self.deadline) is int
+        if not (usual and 0.0 <= self.value <= LARGEST and 0 <= self.deadline <= EXACT):  # as a rule it is
+            check_fields(self, InvalidReportError)
 
     @property
     def highest(self) -> float:

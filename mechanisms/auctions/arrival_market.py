@@ -178,12 +178,12 @@ class ArrivalMarket(Rounds):
         if not is_hashable(owner):
             raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
         self._jobs[job] = WaitingJob(job, self._enter(job), sow, owner)
-        return _nothing_planned(job, sow)
+        return _NothingPlanned(job, sow)
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
         """Return the plan that `submit` would return; nothing has a price before the job arrives. Errors as there."""
         self._check_submission(job, sow)
-        return Offer(_nothing_planned(job, sow))
+        return Offer(_NothingPlanned(job, sow))
 
     def restate(self, job: JobId, sow: StatementOfWork) -> None:
         """Put another report in the place of one whose job has not arrived.
@@ -357,10 +357,22 @@ def expected_worth(sow: StatementOfWork, points: slice, first: int, last: int) -
     return worth
 
 
-def _nothing_planned(job: JobId, sow: StatementOfWork) -> LaunchPlan:
-    law = sow.law  # computed anew at each look
-    cases = zip(law.group_arrivals.tolist(), law.group_signals, repeat(None), strict=False)
-    return LaunchPlan(job, tuple(cases), 0.0)
+class _NothingPlanned(LaunchPlan):
+    """No start in any case of a report. Hardly anybody looks at the cases, so they are listed when somebody does."""
+
+    __slots__ = ("_sow",)
+
+    def __init__(self, job: JobId, sow: StatementOfWork) -> None:
+        for name, value in (("job", job), ("estimated_utility", 0.0), ("_sow", sow)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def starts(self) -> tuple[tuple[int, Signal, int | None], ...]:  # type: ignore[override]  # not written to
+        law = self._sow.law  # type: ignore[attr-defined]
+        return tuple(zip(law.group_arrivals.tolist(), law.group_signals, repeat(None), strict=False))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LaunchPlan, (self.job, self.starts, self.estimated_utility)
 
 
 def _order(x: WaitingJob) -> int:
