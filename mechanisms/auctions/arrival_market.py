@@ -367,7 +367,7 @@ class _NothingPlanned(LaunchPlan):
             object.__setattr__(self, name, value)
 
     @property
-    def starts(self) -> tuple[tuple[int, Signal, int | None], ...]:  # type: ignore[override]  # not written to
+    def starts(self) -> tuple[tuple[int, Signal, int | None], ...]:
         law = self._sow.law  # type: ignore[attr-defined]
         return tuple(zip(law.group_arrivals.tolist(), law.group_signals, repeat(None), strict=False))
 
