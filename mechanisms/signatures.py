@@ -35,8 +35,8 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
 
     An annotation that is plain data (``int``, ``float``, ``bool``, ``str``, a ``Literal``, each also with
     ``| None``, and anything with a `Range`) gives a range; any other one gives none. The ``**`` of a constructor
-    stands for those keyword parameters of the class above that it does not name itself; for all of them if it names
-    none that can be passed by its place.
+    stands for those parameters of the class above that it does not name itself. If it names some that can be passed by
+    their place, it is taken to pass those without a default itself.
 
     Examples
     --------
@@ -64,8 +64,10 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
         return own
     base = parameters_of(above)
     by_place = {name for name, each in base.items() if not each.keyword_only}
-    passed_on = set(base) if by_place.isdisjoint(own) else set(base) - by_place  # else it passes some by their place
-    of_base = {name: each for name, each in base.items() if name in passed_on and name not in own}
+    itself = (
+        set() if by_place.isdisjoint(own) else {name for name in by_place if base[name].required}
+    )  # it passes these
+    of_base = {name: each for name, each in base.items() if name not in own and name not in itself}
     ordered = [*((n, p) for n, p in own.items() if not p.keyword_only), *of_base.items()]
     return dict([*ordered, *((n, p) for n, p in own.items() if p.keyword_only)])
 

@@ -35,7 +35,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     duration_law,
     last_completion,
     start_at_turn,
-    stated,
+    state_promises,
 )
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
@@ -98,7 +98,7 @@ class FirstCome(ArrivalMarket):
         )
         self.price, self.signals = price, signals
         self.stop_at_loss = stop_at_loss
-        vars(self).update(stated(stop_at_deadline, stop_at_loss))
+        state_promises(self, FirstCome, stop_at_deadline, stop_at_loss)
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
 

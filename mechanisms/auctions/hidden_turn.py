@@ -19,14 +19,14 @@ all the same: a nearer deadline then has long runs stopped for nothing, and trut
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.mechanism import Truthful
+from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
@@ -43,10 +43,15 @@ BY_DEFAULT = (
 )
 
 
-def stated(stop_at_deadline: bool, stop_at_loss: bool) -> dict[str, Any]:
-    """Return what a market of these rules states of jobs of hidden duration, by the names of `Mechanism`."""
+def state_promises(market: Mechanism, home: type[Mechanism], stop_at_deadline: bool, stop_at_loss: bool) -> None:
+    """Let a market of the class ``home`` state what these rules promise to jobs of hidden duration.
+
+    A class below ``home`` that states something of its own keeps it.
+    """
     promise: Truthful = "none" if stop_at_deadline and not stop_at_loss else "in expectation"
-    return {"truthful_hidden": promise} | ({"does_not_claim": CHARGES_STOPS} if stop_at_loss else {})
+    stated = {"truthful_hidden": promise} | ({"does_not_claim": CHARGES_STOPS} if stop_at_loss else {})
+    below = type(market).__mro__[: type(market).__mro__.index(home)]
+    vars(market).update({name: each for name, each in stated.items() if not any(name in vars(c) for c in below)})
 
 
 class DurationLaw(NamedTuple):

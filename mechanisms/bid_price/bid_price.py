@@ -40,7 +40,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import BY_DEFAULT, best_stops, charged_rounds, last_completion, stated
+from marketsched.mechanisms.auctions.hidden_turn import (
+    BY_DEFAULT,
+    best_stops,
+    charged_rounds,
+    last_completion,
+    state_promises,
+)
 from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
@@ -174,7 +180,7 @@ class BidPrice(KeptMenus):
         stops = stop_at_deadline or stop_at_loss
         super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stops)
         self.stop_at_loss = stop_at_loss
-        vars(self).update(stated(stop_at_deadline, stop_at_loss))
+        state_promises(self, BidPrice, stop_at_deadline, stop_at_loss)
         check_sources(forecast, laws, history, self.limits)
         source: Forecast
         if laws is None:

@@ -123,7 +123,6 @@ class TwoOffers(BidPrice):
         if "hidden_order" in calendar:
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
         super().__init__(capacity, horizon, **calendar)
-        vars(self).update(truthful_hidden="none")
         self.takes_back = spare
         self._requeue, self._spare, self._passing = requeue, spare, spare_order == "passing"
         self._present, self._learnt = Present(), Learnt(late_odds)

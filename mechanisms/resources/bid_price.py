@@ -251,7 +251,10 @@ class ClusterBidPrice(KeptMenus):
         return float(x.agreed.owed(self.round - x.start))
 
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
-        """Charge the rounds that a run held until the end of its booking, at which it is stopped."""
+        """Charge the rounds that a run held until the end of its booking, at which it is stopped.
+
+        Of a job with shapes the platform sees the same as a completion that is worth nothing, which `charge` charges.
+        """
         return float(x.agreed.owed(used))
 
     def close(self) -> list[Event]:
