@@ -228,8 +228,8 @@ def database_url(text_: str) -> Any:
 
 
 def _durable(connection: Any, _: object) -> None:
-    """Make every commit of an SQLite connection reach the disk."""
+    """Make every commit of an SQLite connection reach the disk; a schema that somebody made up calls nothing."""
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
