@@ -28,6 +28,7 @@ STATED = (
     "truthful_hidden",
     "reads_reports",
     "later_jobs_change_nothing",
+    "free_of_charge",
     "takes_back",
     "does_not_claim",
     "standing",

@@ -176,6 +176,8 @@ class Mechanism(ABC):
         the report in nothing but the place where the report itself is kept, and `restate` replaces it there.
     later_jobs_change_nothing : bool
         True: what becomes of a job does not depend on jobs submitted after it (Lemma 3.1).
+    free_of_charge : bool
+        True: no job ever pays anything.
     does_not_claim : collection of str, or mapping of str to str
         Checks of `check_mechanism` that do not apply by design; a mapping says why.
     standing : Standing
@@ -221,6 +223,7 @@ class Mechanism(ABC):
     truthful_hidden: ClassVar[Truthful] = "none"
     reads_reports: ClassVar[Literal["submission", "arrival"]] = "submission"
     later_jobs_change_nothing: ClassVar[bool] = False
+    free_of_charge: ClassVar[bool] = False
     does_not_claim: ClassVar[Collection[str] | Mapping[str, str]] = ()
     standing: ClassVar[Standing] = Standing()
 

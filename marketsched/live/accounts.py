@@ -93,9 +93,8 @@ class Accounts:
             raise EventError(place="credits", value=credits, legal=f"at most {MOST_CREDITS:g} in all deposits together")
         return micro
 
-    def charge(self, name: str, payment: float, job: str) -> list[Posting]:
-        """Return the postings of a job's charge, credits."""
-        micro = round(payment * MICRO)
+    def charge(self, name: str, micro: int, job: str) -> list[Posting]:
+        """Return the postings of a job's charge, millionths."""
         return [Posting(name, -micro, "charge", job), Posting(MARKET, micro, "charge", job)] if micro else []
 
     def fee(self, name: str, micro: int, job: str) -> list[Posting]:

@@ -199,7 +199,9 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """Whether requests are taken."""
         if service.down:
             return problem(503, "the market takes no requests now", headers={"Retry-After": "1"})
-        return JSONResponse({"status": "ok", "version": __version__})
+        warning = service.warning
+        more = {"warning": warning} if warning else {}
+        return JSONResponse({"status": "warning" if warning else "ok", "version": __version__, **more})
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:

@@ -21,6 +21,7 @@ from marketsched.live.bodies import (
     Withdrawal,
     read,
 )
+from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
 from marketsched.live.job import WITHDRAWN, LiveJob
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
 from marketsched.live.principal import Principal, Said
@@ -53,8 +54,8 @@ def quote(who: Principal, said: Said) -> Work:
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
-        fee = turn.market.fee(nodes_of(asked.sow, turn.market.config)) / MICRO
-        found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
+        fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config)) / MICRO
+        found = {"round": turn.market.round, "no_show_fee": fee_, "decided": turn.market.decides, **_offered(offer)}
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
@@ -79,11 +80,14 @@ def submit(who: Principal, said: Said) -> Work:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         nodes = nodes_of(report, turn.market.config)
-        turn.market.check_announced(owner, nodes)
-        most = turn.market.check_limit(owner, offer, nodes)
-        turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
+        check_announced(turn.market, owner, nodes)
+        fee_ = fee(turn.market.config, nodes)
+        most = most_of(turn.market, owner, offer, report, fee_)
+        held = {"held": True} if held_at_arrival(turn.market, owner, offer) else {}
+        event = {"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most, **held}
+        turn.record(event, who.name)
         job = turn.market.jobs[name]
-        more = {"round": turn.market.round, "no_show_fee": turn.market.fee(job.nodes) / MICRO}
+        more = {"round": turn.market.round, "no_show_fee": fee_ / MICRO}
         return {**job.shown(), **more, **_offered(offer, plan=False)}
 
     return work
@@ -126,7 +130,10 @@ def withdraw(who: Principal, job: str, said: Said) -> Work:
         if found.state == "running":
             event |= {"event": "complete", "outcome": WITHDRAWN, "exit_code": None}
         else:
-            event |= {"event": "withdraw", "micro": turn.market.fee(found.nodes) if found.state == "submitted" else 0}
+            event |= {
+                "event": "withdraw",
+                "micro": fee(turn.market.config, found.nodes) if found.state == "submitted" else 0,
+            }
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -231,7 +238,7 @@ def seen(who: Principal, row: Row) -> dict[str, Any] | None:
     mine = f"{who.name}."  # no owner has a dot in its name
     decisions = [each for each in row.decisions if each["job"].startswith(mine)]
     if row.owner == who.name:
-        body = {key: value for key, value in row.body.items() if key != "most"}
+        body = {key: value for key, value in row.body.items() if key not in ("most", "held")}
         return {**head, "by": row.by, "owner": row.owner, "job": row.job, **body, "decisions": decisions}
     return {**head, **row.body, "decisions": decisions} if row.event == "advance" else None
 

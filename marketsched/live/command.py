@@ -73,6 +73,9 @@ def serve(
     check_all: Annotated[
         bool, typer.Option("--check-all", help="Play the whole journal first, not what follows the last snapshot.")
     ] = False,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="Clear the rounds that ended while no service ran, if they are many.")
+    ] = False,
 ) -> None:
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
@@ -81,7 +84,12 @@ def serve(
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
         service = LiveService(
-            db, config, operator_token_file=operator_token, snapshot_rows=snapshot_rows, check_all=check_all
+            db,
+            config,
+            operator_token_file=operator_token,
+            snapshot_rows=snapshot_rows,
+            check_all=check_all,
+            catch_up=catch_up,
         )
         try:
             if new_operator_token:

@@ -11,7 +11,10 @@ from marketsched.live.accounts import MICRO
 
 LABEL = r"[A-Za-z0-9_.-]{1,64}"
 OUTCOMES = ("done", "failed", "node-failed")  # of a completion; the last one is not charged
-OVERRUN, WITHDRAWN = "overrun", "withdrawn"  # outcomes that the market itself gives
+OVERRUN, WITHDRAWN, AWAY = "overrun", "withdrawn", "unreported"  # outcomes that the market itself gives
+FREE = ("node-failed", AWAY)  # outcomes that are not charged
+NOT_COME = "it did not come in a round that it announced"
+UNREPORTED = "no service took its arrival in the last round that it announced"
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
 REASONS = {  # of jobs that announced what came
@@ -47,6 +50,7 @@ class LiveJob:
     rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
     may_run: int = 0  # rounds, once it has arrived: the longest duration announced for this case
     ends_itself: bool = False  # its duration was given at its arrival
+    held: bool = False  # its price was not known at submission: it is charged at most ``most``
     booking: dict[str, Any] | None = None  # on a cluster, once it has started: shape, kind, nodes
 
     @property

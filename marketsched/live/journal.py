@@ -125,6 +125,7 @@ class Journal(Database):
                 kept = select(tables.snapshots.c.seq).order_by(tables.snapshots.c.seq.desc()).limit(KEPT_SNAPSHOTS)
                 oldest = min(self.connection.execute(kept).scalars())
                 self.connection.execute(delete(tables.snapshots).where(tables.snapshots.c.seq < oldest))
+        self.check_place()  # before anything is answered
 
     def upgrade(self, ended: Iterable[LiveJob], row: Row, before: str) -> None:
         """Bring an older format to today's: its jobs that have gone, and the event that says so, at once."""

@@ -17,6 +17,7 @@ from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import check_market, play_journal
 from marketsched.live.principal import Principal
+from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import frozen, thawed
 
@@ -53,7 +54,7 @@ class Traffic:
             for name, owner, duration, seen in self.owners.ready.pop(self.market.round, ()):
                 signal = {"signal": duration} if seen else {}
                 self.act({"event": "arrive", "owner": owner, "job": name, **signal})
-            for event in list(self.market.due()):
+            for event in list(due(self.market)):
                 self.act(event)
             self.act({"event": "advance"})
 
