@@ -143,6 +143,9 @@ class Forwarding(Mechanism):
         """Return the final outcome of a job, if the class of ``inner`` itself defines it."""
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
 
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        return self.inner.owed(job, rounds) if self._has("owed") else None
+
     def forget(self, job: JobId) -> None:
         if self._has("forget"):
             self.inner.forget(job)

@@ -333,6 +333,13 @@ class Mechanism(ABC):
         """
         return None
 
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        """Return what a running job would pay if it completed after so many rounds, credits; nothing is changed.
+
+        None, the default: not known, or nothing. A live market asks it for runs that are evicted.
+        """
+        return None
+
     def forget(self, job: JobId) -> None:  # noqa: B027 - nothing to forget
         """Forget the name of a job that has left the market, if the caller never uses it again.
 

@@ -22,7 +22,7 @@ from marketsched.live.bodies import (
     read,
 )
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
-from marketsched.live.job import WITHDRAWN, LiveJob
+from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
 from marketsched.live.principal import Principal, Said
 from marketsched.live.rows import Row
@@ -50,11 +50,11 @@ def quote(who: Principal, said: Said) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
-        name = turn.market.name_of_next(owner, asked.name)
+        name = name_of_next(owner, asked.name)
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
-        fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config)) / MICRO
+        fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config), offer) / MICRO
         found = {"round": turn.market.round, "no_show_fee": fee_, "decided": turn.market.decides, **_offered(offer)}
         if turn.market.decides == "at submission":
             return found
@@ -75,16 +75,16 @@ def submit(who: Principal, said: Said) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
-        name, report = turn.market.name_of_next(owner, asked.name), asked.sow
+        name, report = name_of_next(owner, asked.name), asked.sow
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         nodes = nodes_of(report, turn.market.config)
         check_announced(turn.market, owner, nodes)
-        fee_ = fee(turn.market.config, nodes)
+        fee_ = fee(turn.market.config, nodes, offer)
         most = most_of(turn.market, owner, offer, report, fee_)
         held = {"held": True} if held_at_arrival(turn.market, owner, offer) else {}
-        event = {"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most, **held}
+        event = {"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most, "fee": fee_, **held}
         turn.record(event, who.name)
         job = turn.market.jobs[name]
         more = {"round": turn.market.round, "no_show_fee": fee_ / MICRO}
@@ -111,6 +111,8 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
         longest = max(found.longest, default=0)
         if came.duration is not None and came.duration > longest:
             raise EventError(place="duration", value=came.duration, legal=f"at most {longest}, as {job} announced")
+        if turn.market.too_surprising(job, event):
+            event |= {"refused": "surprise", "micro": found.fee}
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -132,7 +134,7 @@ def withdraw(who: Principal, job: str, said: Said) -> Work:
         else:
             event |= {
                 "event": "withdraw",
-                "micro": fee(turn.market.config, found.nodes) if found.state == "submitted" else 0,
+                "micro": found.fee if found.state == "submitted" else 0,
             }
         turn.record(event, who.name)
         return turn.shown([found])[0]
@@ -238,7 +240,7 @@ def seen(who: Principal, row: Row) -> dict[str, Any] | None:
     mine = f"{who.name}."  # no owner has a dot in its name
     decisions = [each for each in row.decisions if each["job"].startswith(mine)]
     if row.owner == who.name:
-        body = {key: value for key, value in row.body.items() if key not in ("most", "held")}
+        body = {key: value for key, value in row.body.items() if key not in ("most", "fee", "held")}
         return {**head, "by": row.by, "owner": row.owner, "job": row.job, **body, "decisions": decisions}
     return {**head, **row.body, "decisions": decisions} if row.event == "advance" else None
 
@@ -281,12 +283,13 @@ def create_owner(who: Principal, said: Said) -> Work:
     """Create an account with a token, and perhaps a first deposit."""
     who.must_be("operator")
     asked = read(NewOwner, said)
-    role, limit, deposit_ = asked.role, said.get("limit"), said.get("deposit", 0)
+    role, limit, deposit_, group = asked.role, said.get("limit"), said.get("deposit", 0), asked.group
 
     def work(turn: Turn) -> dict[str, Any]:
         accounts = turn.market.accounts
-        new = accounts.check_new(asked.owner, role, limit)
-        event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
+        new = accounts.check_new(asked.owner, role, limit, group)
+        more = {key: each for key, each in (("limit", limit), ("group", group)) if each is not None}
+        event = {"event": "owner", "owner": new.name, "role": role, **more}
         if deposit_ != 0:
             accounts.check_deposit(deposit_)
         row = turn.record(event, who.name)

@@ -118,6 +118,10 @@ def owner(
         Path | None,
         typer.Option(help="New file for the token, which only you can read; else it is printed.", show_default=False),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Related accounts, which count as one owner: any name they share.", show_default=False),
+    ] = None,
     renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
     url: UrlOption = None,
@@ -135,7 +139,7 @@ def owner(
         elif deposit and any(each["owner"] == name for each in client.owners()):
             _print(client.deposit(name, deposit))
         else:
-            write(client.create_owner(name, role=role, deposit=deposit, limit=limit)["token"])
+            write(client.create_owner(name, role=role, deposit=deposit, limit=limit, group=group)["token"])
 
 
 @live_app.command(no_args_is_help=True)

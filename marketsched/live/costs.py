@@ -24,17 +24,29 @@ if TYPE_CHECKING:
 LARGEST_SUM = 2**63 - 1  # millionths, of any account
 
 
-def fee(config: LiveConfig, nodes: int) -> int:
-    """Return the fee for an announced job of ``nodes`` nodes that does not come as announced, millionths."""
-    return round(config.no_show_fee * nodes * MICRO)
+def fee(config: LiveConfig, nodes: int, offer: Offer | None = None) -> int:
+    """Return the fee for an announced job that does not come as announced, millionths.
+
+    Parameters
+    ----------
+    config : LiveConfig
+        Has the fee of a node, and the share of the expected price.
+    nodes : int
+        That the job requests.
+    offer : Offer, optional
+        Its plan: what it withholds from others is worth the expected price of its runs.
+    """
+    withheld = 0.0 if offer is None else sum(run.probability * run.price for run in offer.runs)
+    return round(max(config.no_show_fee * nodes, config.no_show_share * withheld) * MICRO)
 
 
 def check_announced(market: LiveMarket, owner: Account, nodes: int) -> None:
-    """Raise EventError if ``nodes`` more would exceed the limit on an owner's announced nodes."""
-    most = market.config.announced_nodes
+    """Raise EventError if ``nodes`` more would exceed the limit on the announced nodes of an owner's group."""
+    most = market.config.most_announced
     if most is None:
         return
-    waiting = sum(job.nodes for job in market.jobs.values() if job.owner == owner.name and job.state == "submitted")
+    group = {each.name for each in market.accounts.known.values() if each.belongs_to == owner.belongs_to}
+    waiting = sum(job.nodes for job in market.jobs.values() if job.state == "submitted" and job.owner in group)
     if waiting + nodes > most:
         legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
         raise EventError(place="concurrency", value=nodes, legal=legal)

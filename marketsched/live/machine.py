@@ -10,7 +10,6 @@ in t. All checks come before any change.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,9 +17,21 @@ from typing import Any, NamedTuple
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
 from marketsched.live.configuration import LiveConfig
-from marketsched.live.job import ENDS, FREE, LABEL, NOT_COME, REASONS, UNREPORTED, WITHDRAWN, LiveJob, unannounced
-from marketsched.live.statements import check_signal, longest_of, nodes_of, signals_of
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.live.costs import fee
+from marketsched.live.job import (
+    ENDS,
+    FREE,
+    NOT_COME,
+    REASONS,
+    SURPRISE,
+    UNREPORTED,
+    WITHDRAWN,
+    LiveJob,
+    unannounced,
+)
+from marketsched.live.statements import check_signal, longest_of, nodes_of, odds_of, signals_of
+from marketsched.live.surprise import Records
+from marketsched.mechanisms.errors import EventError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import Mechanism, Offer
@@ -63,6 +74,8 @@ class LiveMarket:
         The arrivals of the open round, in the order of their reports.
     bookings_end, expected : dict of list of str
         Jobs, by the round that ends what they booked, and by the last round of their arrival.
+    records : Records
+        How often jobs came in unlikely cases, by group of owners.
     owed : int
         Millionths of a credit: what the open jobs may cost together.
     """
@@ -80,6 +93,7 @@ class LiveMarket:
         self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
         self.expected: defaultdict[int, list[str]] = defaultdict(list)
         self.owed = 0
+        self.records = Records()
         self._closed = False  # True: after the last round, what was left has been removed
 
     # -- what can be looked at ----------------------------------------------------------------------------
@@ -129,20 +143,6 @@ class LiveMarket:
         if not isinstance(name, str) or name not in self.jobs:
             raise UnknownNameError(place="job", value=name, legal="a job that is open")
         return self.jobs[name]
-
-    def name_of_next(self, owner: Account, label: str | None) -> str:
-        """Return the name of an owner's next job: the label, or a number that no job of the owner's had.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the label is none.
-        """
-        if label is None:
-            return f"{owner.name}.{max(owner.submitted, owner.numbered) + 1}"
-        if not isinstance(label, str) or not re.fullmatch(LABEL, label):
-            raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
-        return f"{owner.name}.{label}"
 
     def quote(self, owner: Account, job: str, report: object) -> Offer:
         """Return the plan and price of a submission now; nothing is changed, and nothing drawn.
@@ -199,8 +199,10 @@ class LiveMarket:
         nodes, starts = nodes_of(event["sow"], self.config), decisions[-1]["starts"]
         job = LiveJob(
             name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts),
-            held=event.get("held", False),
+            fee=event.get("fee", fee(self.config, nodes)), held=event.get("held", False),
         )  # fmt: skip
+        if self.config.surprise_limit:
+            job.odds = odds_of(event["sow"], starts)
         self.jobs[name] = job
         self.tally[job.state] += 1
         self.owed += job.most
@@ -224,6 +226,12 @@ class LiveMarket:
         if name in self.jobs:
             self.check_arrival(name, event)
             job = self.jobs[name]
+            if "refused" in event:
+                self._turns(job, "missed")
+                job.end, job.reason = self.round, SURPRISE
+                return Applied([], self._fee(job, event["micro"]))
+            if (case := self._case(name, event)) is not None:
+                self._settle(job, case)
             job.arrived = self.round
             self._turns(job, "arrived")
             signal = self._replayer.check_arrival(name, event)[2]
@@ -237,8 +245,26 @@ class LiveMarket:
         self.reported.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
 
+    def too_surprising(self, name: str, event: Event) -> bool:
+        """Tell whether a job comes in an unlikely case once too often (`marketsched.live.surprise`)."""
+        job, case = self.jobs[name], self._case(name, event)
+        group, limit = self._group_of(job.owner), self.config.surprise_limit
+        return case is not None and self.records.refuse(group, job.odds, case, limit)
+
+    def _case(self, name: str, event: Event) -> int | None:
+        return self.jobs[name].case(self.round, self._replayer.check_arrival(name, event)[2])
+
+    def _settle(self, job: LiveJob, case: int | None) -> None:
+        """Add what became of an announcement to the record of its owner's group; None: it did not come."""
+        if job.odds:
+            self.records.add(self._group_of(job.owner), job.odds, case)
+
+    def _group_of(self, owner: str) -> str:
+        return self.accounts.known[owner].belongs_to
+
     def _advance(self, event: Event) -> Applied:
         now = self.round
+        owed = {} if event.get("away") else self._owed_now()
         if self._closed:
             raise EventError(f"advance after the horizon {self.config.horizon}", legal="none: the market is over")
         decisions: list[Decision] = []
@@ -252,7 +278,19 @@ class LiveMarket:
         self.expected.pop(now, None)
         short = self.usable is not None and self.usable < self.config.capacity
         self.short_rounds += short and now <= self.config.horizon
-        return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
+        own = {self._group_of(self.jobs[each["job"]].owner) for each in decisions if each["event"] == "start"}
+        if self.config.evicted_pay == "own":
+            owed = {name: paid for name, paid in owed.items() if self._group_of(self.jobs[name].owner) in own}
+        return Applied(decisions, [posting for each in decisions for posting in self._note(each, owed)])
+
+    def _owed_now(self) -> dict[str, float]:
+        """Return what each running job pays for the rounds it has used, if it is evicted now, credits."""
+        if self.config.evicted_pay == "nothing":
+            return {}
+        runs = ((name, job.start) for name, job in self.jobs.items() if job.state == "running" and job.start)
+        return {
+            name: self.mechanism.owed(name, self.round - start) or 0.0 for name, start in runs if start < self.round
+        }
 
     def _complete(self, event: Event) -> Applied:
         job = self.job(event["job"])
@@ -266,6 +304,7 @@ class LiveMarket:
     def _missed(self, event: Event) -> Applied:
         job = self.job(event["job"])
         if job.state == "submitted":
+            self._settle(job, None)
             self._turns(job, "missed")
             job.end, job.reason = self.round, UNREPORTED if event.get("away") else NOT_COME
         return Applied([], self._fee(job, event["micro"]))
@@ -278,6 +317,7 @@ class LiveMarket:
         if job.state == "arrived":  # its start is settled: it ends with the first round
             job.may_run = 1
             return Applied([], [])
+        self._settle(job, None)
         self._turns(job, "withdrawn")
         job.end, job.reason = self.round, "withdrawn by its owner"
         return Applied([], self._fee(job, event["micro"]))
@@ -287,7 +327,7 @@ class LiveMarket:
         return self.accounts.fee(job.owner, micro, job.name)
 
     def _owner(self, event: Event) -> Applied:
-        account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"))
+        account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"), event.get("group"))
         self.accounts.known[account.name] = account
         return Applied([], [])
 
@@ -317,8 +357,8 @@ class LiveMarket:
             job.plan, job.most, job.longest = None, 0, []
             self._ended[job.name] = self.jobs.pop(job.name)
 
-    def _note(self, decision: Decision) -> Iterator[Posting]:
-        """Note what became of a job, and yield what is charged for it."""
+    def _note(self, decision: Decision, owed: Mapping[str, float] | None = None) -> Iterator[Posting]:
+        """Note what became of a job, and yield what is charged for it; ``owed``: what it pays if it is evicted."""
         job, kind = self.jobs.get(decision["job"]), decision["event"]
         if job is None:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
             return
@@ -338,6 +378,11 @@ class LiveMarket:
             job.outcome = job.outcome or "done"
         if "payment" in decision:  # completed, or stopped by a mechanism that charges for that
             yield from self._charge(job, 0.0 if job.outcome in FREE else decision["payment"])
+        elif kind == "evict":
+            paid = (owed or {}).get(job.name, 0.0)
+            if paid:
+                job.reason = f"{job.reason}; it pays for the rounds it used"
+                yield from self._charge(job, paid)
 
     def _charge(self, job: LiveJob, payment: float) -> list[Posting]:
         """Charge a job so many credits, at most what its owner's limit holds for it."""

@@ -30,6 +30,7 @@ ROOMS = (
     "marketsched.live.accounts",
     "marketsched.live.job",
     "marketsched.live.machine",
+    "marketsched.live.surprise",
 )
 ATOMS = (type(None), bool, int, float, str)
 FACTORIES: dict[str, Callable[[], Any]] = {"list": list, "dict": dict, "set": set, "int": int, "float": float}

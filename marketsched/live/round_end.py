@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from marketsched.live.costs import fee
 from marketsched.live.job import AWAY, OVERRUN, LiveJob
 from marketsched.live.machine import LiveMarket
 
@@ -35,13 +34,13 @@ def due(market: LiveMarket, *, away: bool = False) -> Iterator[dict[str, Any]]:
     for name in market.expected.get(market.round, ()):
         job = market.jobs.get(name)
         if job is not None and job.state == "submitted":
-            yield _missed(market, job, away)
+            yield _missed(job, away)
     for line in market.reported:
         job = market.jobs.get(line["job"])
         if job is not None and job.state == "arrived" and job.reason is not None and job.charge is None:
-            yield _missed(market, job, False)
+            yield _missed(job, False)
 
 
-def _missed(market: LiveMarket, job: LiveJob, away: bool) -> dict[str, Any]:
-    more = {"micro": 0, "away": True} if away else {"micro": fee(market.config, job.nodes)}
+def _missed(job: LiveJob, away: bool) -> dict[str, Any]:
+    more = {"micro": 0, "away": True} if away else {"micro": job.fee}
     return {"event": "missed", "owner": job.owner, "job": job.name, **more}

@@ -69,6 +69,17 @@ def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
     return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
 
 
+def odds_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[float, ...]:
+    """Return the announced probability of each case (arrival, signal) of a plan; nothing of one with shapes."""
+    if "shapes" in report:
+        return ()
+    found: dict[tuple[int, Any], float] = {}
+    for row in report["requirements"]:
+        case = (row["arrival"], row.get("signal", row["duration"]))
+        found[case] = found.get(case, 0.0) + row["probability"]
+    return tuple(found.get((arrival, signal), 0.0) for arrival, signal, _ in cases)
+
+
 def most_worth(sow: StatementOfWork) -> float:
     """Return the most that a run can cost at a price made at arrival, credits: V / q of `marketsched.live.costs`.
 

@@ -237,12 +237,15 @@ class ClusterBidPrice(KeptMenus):
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""
-        return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used, self._phi))
+        return self._kept_booking(job, duration, self._owed)
+
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        return float(x.agreed.owed(used, self._phi))
 
     def charge(self, x: WaitingJob) -> float:
         """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
-        return float(x.agreed.owed(self.round - x.start, self._phi))
+        return self._owed(x, self.round - x.start)
 
     def give_back(self, x: WaitingJob) -> None:
         """Free bookings beyond the end."""

@@ -179,6 +179,7 @@ def utility(stated, rules, truth=(*CASES, (None, 1, NEVER)), value=VALUE):
 
 
 MARKET = {**PLAIN, "max_value": 9, "pricing": {"kind": "posted", "prices": [0.5, 0.5, 3.0, 0.5]}, "no_show_fee": 1.0}
+MARKET |= {"no_show_share": 0.0}  # the fee of the theorem, which is the same for every report
 
 
 def lies():
