@@ -24,8 +24,8 @@ from marketsched.live.bodies import (
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
 from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
+from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal, Said
-from marketsched.live.rows import Row
 from marketsched.live.statements import first_arrival, nodes_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
@@ -33,7 +33,6 @@ from marketsched.mechanisms.errors import (
     InvalidParameterError,
     UnknownNameError,
 )
-from marketsched.mechanisms.mechanism import Offer
 
 QUOTED_ROUNDS = 100  # whose prices a quote shows where starts are decided at arrival
 PAGE = 200  # jobs or entries in one answer
@@ -55,7 +54,12 @@ def quote(who: Principal, said: Said) -> Work:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
         fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config), offer) / MICRO
-        found = {"round": turn.market.round, "no_show_fee": fee_, "decided": turn.market.decides, **_offered(offer)}
+        found = {
+            "round": turn.market.round,
+            "no_show_fee": fee_,
+            "decided": turn.market.decides,
+            **offered(who, turn.market, asked.sow, offer),
+        }
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
@@ -88,7 +92,7 @@ def submit(who: Principal, said: Said) -> Work:
         turn.record(event, who.name)
         job = turn.market.jobs[name]
         more = {"round": turn.market.round, "no_show_fee": fee_ / MICRO}
-        return {**job.shown(), **more, **_offered(offer, plan=False)}
+        return {**job.shown(), **more, **offered(who, turn.market, report, offer, plan=False)}
 
     return work
 
@@ -180,7 +184,7 @@ def job(who: Principal, name: str) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, name)
-        rows = [seen(who, row) for row in turn.rows(found.rows)]
+        rows = [seen(who, row, turn.cursors) for row in turn.rows(found.rows)]
         history = [row for row in rows if row is not None]
         for row in history:
             row["decisions"] = [each for each in row["decisions"] if each["job"] == name]
@@ -209,8 +213,11 @@ def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
         if who.role == "reader":
             return {"entries": [], "more": False, "sums": sums}
         whose = None if who.role == "operator" and owner is None else _whose(turn, who, owner).name
-        found = turn.journal.entries(whose, after, limit + 1)
+        own = who.role == "owner"
+        found = turn.journal.entries(whose, turn.cursors.find(who.name, after) if own else after, limit + 1)
         entries = [{**each, "credits": each["micro"] / MICRO} for each in found[:limit]]
+        for each in entries if own else ():
+            each["seq"] = turn.cursors.hide(who.name, each["seq"])
         more = len(found) > limit
         return {"entries": entries, "more": more} | ({"sums": sums} if who.role == "operator" else {})
 
@@ -224,25 +231,9 @@ def market(who: Principal, rounds: int) -> Work:
     """Show the round, the limits, and the prices of the coming rounds."""
 
     def work(turn: Turn) -> dict[str, Any]:
-        return shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds)
+        return shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds, who)
 
     return work
-
-
-def seen(who: Principal, row: Row) -> dict[str, Any] | None:
-    """Return a row of the journal as a caller may see it; None: not at all."""
-    head = {"seq": row.seq, "time": row.time, "round": row.round, "event": row.event}
-    if who.role == "operator":
-        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **row.body, "decisions": row.decisions}
-    if who.role == "reader":
-        decisions = [{"round": each["round"], "event": each["event"]} for each in row.decisions]
-        return {**head, "decisions": decisions}
-    mine = f"{who.name}."  # no owner has a dot in its name
-    decisions = [each for each in row.decisions if each["job"].startswith(mine)]
-    if row.owner == who.name:
-        body = {key: value for key, value in row.body.items() if key not in ("most", "fee", "held")}
-        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **body, "decisions": decisions}
-    return {**head, **row.body, "decisions": decisions} if row.event == "advance" else None
 
 
 # -- operators ----------------------------------------------------------------------------------------------
@@ -386,11 +377,3 @@ def _whose(turn: Turn, who: Principal, owner: str | None) -> Account:
     if who.role == "owner" and owner not in (None, who.name):
         raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
     return turn.market.accounts.get(who.name if owner is None else owner)
-
-
-def _offered(offer: Offer, *, plan: bool = True) -> dict[str, Any]:
-    """Return an offer as plain data."""
-    starts = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in offer.plan.starts]
-    runs = [run._asdict() for run in offer.runs]
-    more = {"estimated_utility": float(offer.plan.estimated_utility), "runs": runs}
-    return {"plan": starts, **more} if plan else more

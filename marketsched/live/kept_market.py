@@ -20,6 +20,7 @@ from marketsched.live.job import LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.market_view import market_view
+from marketsched.live.owner_view import Cursors
 from marketsched.live.playing import play_journal
 from marketsched.live.rows import Batch, Row
 from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, made_by
@@ -133,6 +134,7 @@ class KeptMarket:
         self.snapshots.last = played.snapshot
         self.walk = Walk(self.journal, played.snapshot, played.counts_then)
         self.tokens = Tokens(self.journal.tokens())
+        self.cursors = Cursors(self.journal.secret())
         self.published = self.last_seq
         self.view = market_view(self.market, self.last_seq)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from marketsched.live.clock import Clock
 from marketsched.live.machine import LiveMarket
+from marketsched.live.principal import Principal
 
 PRICED_ROUNDS = 500  # the most whose prices are shown at once
 POOL_ROUNDS = 48  # whose prices by pool and resource are shown
@@ -56,8 +57,13 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
     }
 
 
-def shown_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:
-    """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this."""
+def shown_at(view: dict[str, Any], clock: Clock, rounds: int, who: Principal) -> dict[str, Any]:
+    """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this.
+
+    Owners do not get the number of the last event, which counts what others do.
+    """
+    if who.role == "owner":
+        view = {key: each for key, each in view.items() if key != "last_event"}
     end = clock.end_of(view["round"])
     now = {
         "kind": clock.kind,

@@ -11,6 +11,7 @@ from marketsched.live.configuration import utc_text
 from marketsched.live.job import GONE, LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
+from marketsched.live.owner_view import Cursors
 from marketsched.live.round_end import due
 from marketsched.live.rows import Batch, Row
 from marketsched.live.tokens import Tokens, token_digest
@@ -25,6 +26,7 @@ class Host(Protocol):
     clock: Clock
     last_seq: int
     tokens: Tokens
+    cursors: Cursors
 
 
 class Turn:
@@ -127,6 +129,11 @@ class Turn:
     def clock(self) -> Clock:
         """The clock of the market."""
         return self._service.clock
+
+    @property
+    def cursors(self) -> Cursors:
+        """The numbers of rows as owners see them."""
+        return self._service.cursors
 
     @property
     def last_seq(self) -> int:
