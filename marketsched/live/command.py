@@ -17,7 +17,7 @@ import typer
 from marketsched.live.readable import readable
 from marketsched.live.times import in_rounds
 from marketsched.mechanisms.errors import InvalidReportError, placed
-from marketsched.show.commands.tools import one_line_errors, stop
+from marketsched.show.commands.tools import REPORTED, one_line_errors, stop
 
 if TYPE_CHECKING:
     from marketsched.live.client import LiveClient
@@ -172,12 +172,21 @@ def arrive(
         str | None,
         typer.Option(help="What is seen at arrival, as JSON: a duration in rounds, say.", show_default=False),
     ] = None,
+    unannounced: Annotated[
+        bool, typer.Option("--unannounced", help="Report a signal that was not announced; the job pays the fee.")
+    ] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Report that a job is ready."""
+    """Report that a job is ready. Exits with 1 if it is not let in as announced."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.arrive(job) if signal is None else client.arrive(job, signal=_signal(signal)))
+        said = {} if signal is None else {"signal": _signal(signal)}
+        if said and not unannounced:
+            _check_announced(said["signal"], client.job(job))
+        answer = client.arrive(job, **said)
+        _print(answer)
+        if answer["reason"]:
+            stop(f"{job}: {answer['reason']}", REPORTED)
 
 
 @live_app.command(no_args_is_help=True)
@@ -345,6 +354,14 @@ def _signal(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _check_announced(signal: Any, job: Mapping[str, Any]) -> None:
+    """Raise InvalidReportError if a job that has not come announced other signals: it would be dropped for a fee."""
+    announced = list(dict.fromkeys(json.dumps(case["signal"]) for case in job["plan"]))
+    if job["state"] == "submitted" and announced and json.dumps(signal) not in announced:
+        legal = f"as announced, {' or '.join(announced)}; or --unannounced"
+        raise InvalidReportError(place="--signal", value=signal, legal=legal)
 
 
 def _print(answer: Mapping[str, Any]) -> None:
