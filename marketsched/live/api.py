@@ -24,8 +24,9 @@ from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import LARGE_BYTES, Guard, in_thread
-from marketsched.live.market_view import PRICED_ROUNDS, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, public_at, shown_at
 from marketsched.live.owner_view import seen
+from marketsched.live.page import PAGES, page_answer
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
@@ -192,6 +193,18 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     async def revoke(request: Request, owner: OwnerName) -> Response:
         """Revoke all tokens of an account."""
         return await done(request, calls.revoke(request.state.who, owner))
+
+    # -- for everybody --------------------------------------------------------------------------------------
+
+    @app.get("/v1/public")
+    async def public(rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 48) -> Response:
+        """Round, busy nodes and prices of the coming rounds; without a token."""
+        if service.down:
+            raise UnavailableError("unavailable: the market takes no requests now")
+        return JSONResponse(public_at(service.view, service.clock, rounds))
+
+    for path in PAGES:
+        app.add_api_route(path, partial(page_answer, path), methods=["GET"], include_in_schema=False)
 
     # -- supervision ----------------------------------------------------------------------------------------
 

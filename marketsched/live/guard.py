@@ -30,7 +30,7 @@ LARGE_BYTES = 4 * 1024  # of a body that takes a while to read, and to answer
 _LARGE = ThreadPoolExecutor(1, "large")
 T = TypeVar("T")
 LONGEST_HEADER = 300  # characters of a token or a key
-OPEN_PATHS = ("/v1/health", "/openapi.json")  # without a token
+OPEN_PATHS = ("/v1/health", "/v1/public", "/openapi.json", "/", "/page.css", "/page.js")  # without a token
 BURST = 2.0  # seconds of its rate that a token may use at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

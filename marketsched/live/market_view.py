@@ -57,6 +57,15 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
     }
 
 
+PUBLIC = ("name", "mechanism", "round", "over", "load", "usable_nodes", "prices")  # what needs no token
+
+
+def public_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:
+    """Return what everybody may see now, without a token: the round, the prices, and how many nodes are busy."""
+    shown = shown_at(view, clock, rounds, Principal("", "owner"))
+    return {**{key: shown[key] for key in PUBLIC}, "clock": shown["clock"], "capacity": view["limits"]["capacity"]}
+
+
 def shown_at(view: dict[str, Any], clock: Clock, rounds: int, who: Principal) -> dict[str, Any]:
     """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this.
 
