@@ -33,6 +33,7 @@ CONFIG = {
     "max_delay": 60,
     "oracle": {"kind": "monte-carlo", "samples": 200},
     "requests_per_second": 1000000,
+    "announced_nodes": "unlimited",
 }
 
 

@@ -168,7 +168,7 @@ class MarketEnv(ParallelEnv):
         EventError
             If the market is over or was never begun.
         InvalidParameterError
-            If an action is no place in the menu, or of an owner who is not one of the agents.
+            If an action is no place in the menu, is missing, or is of an owner who is not one of the agents.
         """
         if self._turns is None or not self.agents:
             raise EventError("step: the market is over or was not begun; expected reset()")
@@ -181,6 +181,9 @@ class MarketEnv(ParallelEnv):
             if owner in actions and not self._legal(owner, actions[owner]):
                 last = f"{self.menu.highest:g}" if isinstance(self.menu, Bids) else f"{len(self.menu) - 1}"
                 raise InvalidParameterError(place=f"action of {owner}", value=actions[owner], legal=f"0 .. {last}")
+        missing = [owner for owner in playing if owner not in actions]
+        if missing:
+            raise InvalidParameterError("is missing", place=f"action of {missing[0]}", legal="one of each agent")
         earned = self._turns.act({owner: float(np.asarray(each).item()) for owner, each in actions.items()})
         self.agents = self._turns.owners
         still = set(self.agents)

@@ -28,6 +28,7 @@ STATED = (
     "truthful_hidden",
     "reads_reports",
     "later_jobs_change_nothing",
+    "free_of_charge",
     "takes_back",
     "does_not_claim",
     "standing",
@@ -141,6 +142,9 @@ class Forwarding(Mechanism):
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return the final outcome of a job, if the class of ``inner`` itself defines it."""
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
+
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        return self.inner.owed(job, rounds) if self._has("owed") else None
 
     def forget(self, job: JobId) -> None:
         if self._has("forget"):

@@ -185,6 +185,8 @@ class Mechanism(ABC):
         the report in nothing but the place where the report itself is kept, and `restate` replaces it there.
     later_jobs_change_nothing : bool
         True: what becomes of a job does not depend on jobs submitted after it (Lemma 3.1).
+    free_of_charge : bool
+        True: no job ever pays anything.
     does_not_claim : collection of str, or mapping of str to str
         Checks of `check_mechanism` that do not apply by design; a mapping says why.
     standing : Standing
@@ -230,6 +232,7 @@ class Mechanism(ABC):
     truthful_hidden: ClassVar[Truthful] = "none"
     reads_reports: ClassVar[Literal["submission", "arrival"]] = "submission"
     later_jobs_change_nothing: ClassVar[bool] = False
+    free_of_charge: ClassVar[bool] = False
     does_not_claim: ClassVar[Collection[str] | Mapping[str, str]] = ()
     standing: ClassVar[Standing] = Standing()
 
@@ -336,6 +339,13 @@ class Mechanism(ABC):
         ``duration`` is in rounds; None: its work never ends. A payment of None: the job will not complete, and pays
         nothing. None in place of both: not known yet, or never, which is the default. A search for lies then stops the
         play. It uses this only of a class that defines it itself, and first checks it by playing some jobs to the end.
+        """
+        return None
+
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        """Return what a running job would pay if it completed after so many rounds, credits; nothing is changed.
+
+        None, the default: not known, or nothing. A live market asks it for runs that are evicted.
         """
         return None
 

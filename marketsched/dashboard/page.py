@@ -36,6 +36,7 @@ class Serving:
     scenario: Scenario | None = None
     seed: int = 0
     data: Path | None = None
+    playing: bool = False  # as soon as a visitor's market is there
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ def Page() -> None:
 
         player.current = Player(scenario, settings, show, data=SERVED.data)
         PLAYERS.add(player.current)
+        if SERVED.playing:
+            player.current.play(settings.rounds)
         return player.current.close  # type: ignore[no-any-return]
 
     solara.use_effect(begin, [])

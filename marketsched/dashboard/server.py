@@ -88,6 +88,8 @@ class DashboardServer:
         On loopback; 0: any that is free.
     data : path, optional
         Folder of recorded traces.
+    playing : bool
+        Whether a visitor's market plays as soon as it is there.
 
     Raises
     ------
@@ -97,7 +99,9 @@ class DashboardServer:
         If the scenario's market cannot be built.
     """
 
-    def __init__(self, scenario: Scenario, *, seed: int = 0, port: int = 0, data: Path | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, *, seed: int = 0, port: int = 0, data: Path | None = None, playing: bool = False
+    ) -> None:
         missing = missing_packages()
         if missing:
             raise InvalidParameterError(f"the dashboard needs {', '.join(missing)}, not installed: {INSTALL}")
@@ -108,7 +112,7 @@ class DashboardServer:
         from marketsched.dashboard import page as dashboard_page  # the extra `viz`; reads settings when imported
 
         dashboard_page.SERVED.scenario, dashboard_page.SERVED.seed = scenario, seed
-        dashboard_page.SERVED.data = data
+        dashboard_page.SERVED.data, dashboard_page.SERVED.playing = data, playing
         from solara.server import app as apps
         from solara.server import settings
         from solara.server.starlette import ServerStarlette

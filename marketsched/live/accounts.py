@@ -42,6 +42,12 @@ class Account:
     balance: int = 0
     submitted: int = 0  # jobs, for the running number of the next one
     numbered: int = 0  # the largest number that was the name of one
+    group: str = ""  # of related accounts, that count as one owner; empty: its own name
+
+    @property
+    def belongs_to(self) -> str:
+        """The group of accounts that it counts with."""
+        return self.group or self.name
 
 
 class Accounts:
@@ -64,22 +70,24 @@ class Accounts:
             raise UnknownNameError(place="owner", value=name, legal="a name that an operator has created")
         return self.known[name]
 
-    def check_new(self, name: object, role: Any, limit: float | None) -> Account:
+    def check_new(self, name: object, role: Any, limit: float | None, group: str | None = None) -> Account:
         """Return the account that a new name would have; raise an error if the name is illegal.
 
         Raises
         ------
         InvalidParameterError, EventError
-            If the name, the role or the limit is none; if the name is taken.
+            If the name, the role, the limit or the group is none; if the name is taken.
         """
         if not isinstance(name, str) or not re.fullmatch(OWNER_NAME, name) or name in (MARKET, DEPOSITS):
             legal = "1 to 32 of a-z, 0-9, _ and -, and neither 'market' nor 'deposits'"
             raise InvalidParameterError(place="owner", value=name, legal=legal)
+        if group is not None and not re.fullmatch(OWNER_NAME, group):
+            raise InvalidParameterError(place="group", value=group, legal="1 to 32 of a-z, 0-9, _ and -")
         if role not in ROLES:
             raise InvalidParameterError(place="role", value=role, legal=f"one of {', '.join(ROLES)}")
         if name in self.known:
             raise EventError(f"owner = {name!r} is there already", legal="a new name")
-        return Account(name, role, None if limit is None else micro_of("limit", limit, 0.0))
+        return Account(name, role, None if limit is None else micro_of("limit", limit, 0.0), group=group or "")
 
     def deposit(self, name: str, credits: float) -> list[Posting]:
         """Return the postings of a deposit."""
@@ -93,9 +101,8 @@ class Accounts:
             raise EventError(place="credits", value=credits, legal=f"at most {MOST_CREDITS:g} in all deposits together")
         return micro
 
-    def charge(self, name: str, payment: float, job: str) -> list[Posting]:
-        """Return the postings of a job's charge, credits."""
-        micro = round(payment * MICRO)
+    def charge(self, name: str, micro: int, job: str) -> list[Posting]:
+        """Return the postings of a job's charge, millionths."""
         return [Posting(name, -micro, "charge", job), Posting(MARKET, micro, "charge", job)] if micro else []
 
     def fee(self, name: str, micro: int, job: str) -> list[Posting]:
@@ -115,7 +122,12 @@ class Accounts:
     def shown(self, account: Account) -> dict[str, Any]:
         """Return an account as plain data."""
         limit = None if account.limit is None else account.limit / MICRO
-        return {"owner": account.name, "role": account.role, "balance": account.balance / MICRO, "limit": limit}
+        return {
+            "owner": account.name,
+            "role": account.role,
+            "balance": account.balance / MICRO,
+            "limit": limit,
+        }
 
 
 def micro_of(place: str, credits: object, least: float = 1.0 / MICRO) -> int:

@@ -24,7 +24,9 @@ from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
 from marketsched.live.guard import LARGE_BYTES, Guard, in_thread
-from marketsched.live.market_view import PRICED_ROUNDS, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, public_at, shown_at
+from marketsched.live.owner_view import seen
+from marketsched.live.page import PAGES, page_answer
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
@@ -87,7 +89,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """Round, clock, limits, capacity, and prices of the coming rounds."""
         if service.down:
             raise UnavailableError(f"unavailable: {service.down}")
-        return JSONResponse(shown_at(service.view, service.clock, rounds))  # it waits for nothing
+        return JSONResponse(shown_at(service.view, service.clock, rounds, request.state.who))  # it waits for nothing
 
     @app.post("/v1/quotes", openapi_extra=body(bodies.Submission))
     async def quote(request: Request) -> Response:
@@ -152,7 +154,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
     async def events(request: Request, after: Seq = 0, follow: bool = True) -> Response:
         """Events of the journal, from any row on, as server-sent events."""
         last = request.headers.get("last-event-id", "")
-        begin = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else after
+        begin = int(last) if last.isascii() and last.isdigit() and len(last) <= 16 else after
         return streams.open(request, begin, follow)
 
     # -- operators ------------------------------------------------------------------------------------------
@@ -192,6 +194,18 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """Revoke all tokens of an account."""
         return await done(request, calls.revoke(request.state.who, owner))
 
+    # -- for everybody --------------------------------------------------------------------------------------
+
+    @app.get("/v1/public")
+    async def public(rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 48) -> Response:
+        """Round, busy nodes and prices of the coming rounds; without a token."""
+        if service.down:
+            raise UnavailableError("unavailable: the market takes no requests now")
+        return JSONResponse(public_at(service.view, service.clock, rounds))
+
+    for path in PAGES:
+        app.add_api_route(path, partial(page_answer, path), methods=["GET"], include_in_schema=False)
+
     # -- supervision ----------------------------------------------------------------------------------------
 
     @app.get("/v1/health")
@@ -199,7 +213,9 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> FastAPI:
         """Whether requests are taken."""
         if service.down:
             return problem(503, "the market takes no requests now", headers={"Retry-After": "1"})
-        return JSONResponse({"status": "ok", "version": __version__})
+        warning = service.warning
+        more = {"warning": warning} if warning else {}
+        return JSONResponse({"status": "warning" if warning else "ok", "version": __version__, **more})
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
@@ -274,6 +290,8 @@ class _Streams:
         who: Principal = request.state.who
         if self._open.get(who.name, 0) >= MOST_STREAMS:
             return problem(429, "too many streams of this account", headers={"Retry-After": "10"})
+        if who.role == "owner":
+            after = self._service.cursors.find(who.name, after)
         self._loop = asyncio.get_running_loop()
         self._open[who.name] = self._open.get(who.name, 0) + 1
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -323,8 +341,8 @@ class _Streams:
             rows = [row for row in islice(recent, begin, begin + ROWS_AT_ONCE) if row.seq <= last]
         else:
             rows = list(turn.journal.rows(after, ROWS_AT_ONCE))
-        seen = ((row, calls.seen(who, row)) for row in rows)
-        lines = (f"id: {row.seq}\nevent: {row.event}\ndata: {json.dumps(shown)}\n\n" for row, shown in seen if shown)
+        found = filter(None, (seen(who, row, self._service.cursors) for row in rows))
+        lines = (f"id: {each['seq']}\nevent: {each['event']}\ndata: {json.dumps(each)}\n\n" for each in found)
         return rows[-1].seq, "".join(lines)
 
     def _rows_written(self) -> None:

@@ -31,7 +31,8 @@ class Aside:
     market : LiveMarket
         As it is now; it may change once this object is made.
     done : callable
-        Called once, from a thread of its own, with the bytes and an empty text; or with None and what went wrong.
+        Called once, from a thread of its own, with the bytes and an empty text; or with None and why the market cannot
+        be written down; or with None and an empty text if the copy was ended from outside, for its memory perhaps.
 
     Raises
     ------
@@ -67,7 +68,7 @@ class Aside:
         if status == 0 and said[:1] == WRITTEN:
             self._done(said[1:], "")
         else:
-            self._done(None, said[1:].decode(errors="replace") or f"its copy ended with status {status}")
+            self._done(None, said[1:].decode(errors="replace") if said[:1] == FAILED else "")
 
 
 def _be_the_copy(market: LiveMarket, writing: int) -> NoReturn:

@@ -137,6 +137,7 @@ class NewOwner(Body):
     role: Role = "owner"
     deposit: Credits = 0.0
     limit: Credits | None = None
+    group: Owner | None = None
 
 
 class Deposit(Body):

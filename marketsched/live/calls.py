@@ -21,10 +21,11 @@ from marketsched.live.bodies import (
     Withdrawal,
     read,
 )
-from marketsched.live.job import WITHDRAWN, LiveJob
+from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
+from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
+from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal, Said
-from marketsched.live.rows import Row
 from marketsched.live.statements import first_arrival, nodes_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
@@ -32,7 +33,6 @@ from marketsched.mechanisms.errors import (
     InvalidParameterError,
     UnknownNameError,
 )
-from marketsched.mechanisms.mechanism import Offer
 
 QUOTED_ROUNDS = 100  # whose prices a quote shows where starts are decided at arrival
 PAGE = 200  # jobs or entries in one answer
@@ -49,12 +49,17 @@ def quote(who: Principal, said: Said) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
-        name = turn.market.name_of_next(owner, asked.name)
+        name = name_of_next(owner, asked.name)
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, asked.sow)
-        fee = turn.market.fee(nodes_of(asked.sow, turn.market.config)) / MICRO
-        found = {"round": turn.market.round, "no_show_fee": fee, "decided": turn.market.decides, **_offered(offer)}
+        fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config), offer) / MICRO
+        found = {
+            "round": turn.market.round,
+            "no_show_fee": fee_,
+            "decided": turn.market.decides,
+            **offered(who, turn.market, asked.sow, offer),
+        }
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
@@ -74,17 +79,20 @@ def submit(who: Principal, said: Said) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
-        name, report = turn.market.name_of_next(owner, asked.name), asked.sow
+        name, report = name_of_next(owner, asked.name), asked.sow
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
         nodes = nodes_of(report, turn.market.config)
-        turn.market.check_announced(owner, nodes)
-        most = turn.market.check_limit(owner, offer, nodes)
-        turn.record({"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most}, who.name)
+        check_announced(turn.market, owner, nodes)
+        fee_ = fee(turn.market.config, nodes, offer)
+        most = most_of(turn.market, owner, offer, report, fee_)
+        held = {"held": True} if held_at_arrival(turn.market, owner, offer) else {}
+        event = {"event": "submit", "owner": owner.name, "job": name, "sow": report, "most": most, "fee": fee_, **held}
+        turn.record(event, who.name)
         job = turn.market.jobs[name]
-        more = {"round": turn.market.round, "no_show_fee": turn.market.fee(job.nodes) / MICRO}
-        return {**job.shown(), **more, **_offered(offer, plan=False)}
+        more = {"round": turn.market.round, "no_show_fee": fee_ / MICRO}
+        return {**job.shown(), **more, **offered(who, turn.market, report, offer, plan=False)}
 
     return work
 
@@ -107,6 +115,8 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
         longest = max(found.longest, default=0)
         if came.duration is not None and came.duration > longest:
             raise EventError(place="duration", value=came.duration, legal=f"at most {longest}, as {job} announced")
+        if turn.market.too_surprising(job, event):
+            event |= {"refused": "surprise", "micro": found.fee}
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -126,7 +136,10 @@ def withdraw(who: Principal, job: str, said: Said) -> Work:
         if found.state == "running":
             event |= {"event": "complete", "outcome": WITHDRAWN, "exit_code": None}
         else:
-            event |= {"event": "withdraw", "micro": turn.market.fee(found.nodes) if found.state == "submitted" else 0}
+            event |= {
+                "event": "withdraw",
+                "micro": found.fee if found.state == "submitted" else 0,
+            }
         turn.record(event, who.name)
         return turn.shown([found])[0]
 
@@ -171,7 +184,7 @@ def job(who: Principal, name: str) -> Work:
 
     def work(turn: Turn) -> dict[str, Any]:
         found = _own_job(turn, who, name)
-        rows = [seen(who, row) for row in turn.rows(found.rows)]
+        rows = [seen(who, row, turn.cursors) for row in turn.rows(found.rows)]
         history = [row for row in rows if row is not None]
         for row in history:
             row["decisions"] = [each for each in row["decisions"] if each["job"] == name]
@@ -200,8 +213,11 @@ def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
         if who.role == "reader":
             return {"entries": [], "more": False, "sums": sums}
         whose = None if who.role == "operator" and owner is None else _whose(turn, who, owner).name
-        found = turn.journal.entries(whose, after, limit + 1)
+        own = who.role == "owner"
+        found = turn.journal.entries(whose, turn.cursors.find(who.name, after) if own else after, limit + 1)
         entries = [{**each, "credits": each["micro"] / MICRO} for each in found[:limit]]
+        for each in entries if own else ():
+            each["seq"] = turn.cursors.hide(who.name, each["seq"])
         more = len(found) > limit
         return {"entries": entries, "more": more} | ({"sums": sums} if who.role == "operator" else {})
 
@@ -215,25 +231,9 @@ def market(who: Principal, rounds: int) -> Work:
     """Show the round, the limits, and the prices of the coming rounds."""
 
     def work(turn: Turn) -> dict[str, Any]:
-        return shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds)
+        return shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds, who)
 
     return work
-
-
-def seen(who: Principal, row: Row) -> dict[str, Any] | None:
-    """Return a row of the journal as a caller may see it; None: not at all."""
-    head = {"seq": row.seq, "time": row.time, "round": row.round, "event": row.event}
-    if who.role == "operator":
-        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **row.body, "decisions": row.decisions}
-    if who.role == "reader":
-        decisions = [{"round": each["round"], "event": each["event"]} for each in row.decisions]
-        return {**head, "decisions": decisions}
-    mine = f"{who.name}."  # no owner has a dot in its name
-    decisions = [each for each in row.decisions if each["job"].startswith(mine)]
-    if row.owner == who.name:
-        body = {key: value for key, value in row.body.items() if key != "most"}
-        return {**head, "by": row.by, "owner": row.owner, "job": row.job, **body, "decisions": decisions}
-    return {**head, **row.body, "decisions": decisions} if row.event == "advance" else None
 
 
 # -- operators ----------------------------------------------------------------------------------------------
@@ -274,12 +274,13 @@ def create_owner(who: Principal, said: Said) -> Work:
     """Create an account with a token, and perhaps a first deposit."""
     who.must_be("operator")
     asked = read(NewOwner, said)
-    role, limit, deposit_ = asked.role, said.get("limit"), said.get("deposit", 0)
+    role, limit, deposit_, group = asked.role, said.get("limit"), said.get("deposit", 0), asked.group
 
     def work(turn: Turn) -> dict[str, Any]:
         accounts = turn.market.accounts
-        new = accounts.check_new(asked.owner, role, limit)
-        event = {"event": "owner", "owner": new.name, "role": role, **({} if limit is None else {"limit": limit})}
+        new = accounts.check_new(asked.owner, role, limit, group)
+        more = {key: each for key, each in (("limit", limit), ("group", group)) if each is not None}
+        event = {"event": "owner", "owner": new.name, "role": role, **more}
         if deposit_ != 0:
             accounts.check_deposit(deposit_)
         row = turn.record(event, who.name)
@@ -376,11 +377,3 @@ def _whose(turn: Turn, who: Principal, owner: str | None) -> Account:
     if who.role == "owner" and owner not in (None, who.name):
         raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
     return turn.market.accounts.get(who.name if owner is None else owner)
-
-
-def _offered(offer: Offer, *, plan: bool = True) -> dict[str, Any]:
-    """Return an offer as plain data."""
-    starts = [{"arrival": a, "signal": signal, "start": start} for a, signal, start in offer.plan.starts]
-    runs = [run._asdict() for run in offer.runs]
-    more = {"estimated_utility": float(offer.plan.estimated_utility), "runs": runs}
-    return {"plan": starts, **more} if plan else more

@@ -215,10 +215,17 @@ class LiveClient:
         return self._post("/v1/nodes", {"usable": usable, "held": list(held), "removed": list(removed)}, key)
 
     def create_owner(
-        self, owner: str, *, role: str = "owner", deposit: float = 0.0, limit: float | None = None
+        self,
+        owner: str,
+        *,
+        role: str = "owner",
+        deposit: float = 0.0,
+        limit: float | None = None,
+        group: str | None = None,
     ) -> dict[str, Any]:
         """Create an account; the answer holds its token, which cannot be read again."""
-        return self._post("/v1/owners", {"owner": owner, "role": role, "deposit": deposit, **_said(limit=limit)})
+        said = _said(limit=limit, group=group)
+        return self._post("/v1/owners", {"owner": owner, "role": role, "deposit": deposit, **said})
 
     def owners(self) -> list[dict[str, Any]]:
         """Return all accounts."""

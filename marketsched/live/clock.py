@@ -15,6 +15,9 @@ from marketsched.live.configuration import LiveConfig, ManualClock, moment
 from marketsched.mechanisms.errors import InvalidParameterError
 
 MOST_AT_ONCE = 100_000  # rounds that passed while no service ran: more is taken for a wrong clock
+CATCH_UP_ROUNDS, CATCH_UP_SECONDS = 24, 3600.0  # whichever is longer: after that a start has to be told to catch up
+REPORTABLE_SHARE = 0.5  # of a round: if a service ran for less of it, up to its end, nobody could report in it
+BEHIND_ROUNDS = 0.5  # by which a clock may be behind the journal before that is a warning
 LATE_SHARE, LATE_SECONDS = 0.05, 0.5  # of a round, or of a second: cleared so long after its end it is late
 
 
@@ -83,12 +86,40 @@ class Clock:
         """Return whether a round that is cleared ``overdue`` seconds after its end is marked as late."""
         return overdue > max(LATE_SECONDS, LATE_SHARE * (self.round_seconds or 0.0))
 
-    def check_plausible(self, round_: int) -> None:
-        """Raise InvalidParameterError if more rounds ended since the open one than can be caught up with."""
-        overdue = self.overdue(round_)
-        if overdue is not None and overdue > MOST_AT_ONCE * (self.round_seconds or 0.0):
-            raise InvalidParameterError(
-                f"the clock says {self.now():%Y-%m-%d %H:%M:%S} UTC, and round {round_} is open, which ended "
-                f"{overdue:.0f} seconds before",
-                legal=f"at most {MOST_AT_ONCE:,} rounds to clear at a start: a clock that is right",
-            )
+    def behind(self, round_: int) -> float:
+        """Return for how many seconds the open round has not even begun by this clock; 0: it has, or is the first."""
+        begins = self.end_of(round_ - 1)
+        if begins is None or round_ == 1 or self.round_seconds is None:
+            return 0.0
+        early = (begins - self.now()).total_seconds()
+        return early if early > BEHIND_ROUNDS * self.round_seconds else 0.0
+
+    def unreportable(self, round_: int, up_since: datetime) -> bool:
+        """Tell whether no service ran in the last part of a round, so that nobody could report anything in it."""
+        end = self.end_of(round_)
+        if end is None or self.round_seconds is None:
+            return False
+        return (end - up_since).total_seconds() < REPORTABLE_SHARE * self.round_seconds
+
+    def check_plausible(self, round_: int, *, catch_up: bool = False) -> None:
+        """Raise InvalidParameterError if more rounds ended since the open one than are cleared without a word.
+
+        Parameters
+        ----------
+        round_ : int
+            That is open.
+        catch_up : bool
+            Whether the operator has said that the clock is right.
+        """
+        overdue, seconds = self.overdue(round_), self.round_seconds or 0.0
+        if overdue is None or overdue <= max(CATCH_UP_ROUNDS * seconds, CATCH_UP_SECONDS):
+            return
+        if catch_up and overdue <= MOST_AT_ONCE * seconds:
+            return
+        most = f"at most {CATCH_UP_ROUNDS} rounds or {CATCH_UP_SECONDS / 3600:g} h to clear at a start"
+        few = f"a clock that is right, and {most}, or --catch-up"
+        raise InvalidParameterError(
+            f"the clock says {self.now():%Y-%m-%d %H:%M:%S} UTC, and round {round_} is open, which ended "
+            f"{overdue:.0f} seconds before",
+            legal=f"at most {MOST_AT_ONCE:,} rounds to clear: a clock that is right" if catch_up else few,
+        )

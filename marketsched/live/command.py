@@ -17,7 +17,7 @@ import typer
 from marketsched.live.readable import readable
 from marketsched.live.times import in_rounds
 from marketsched.mechanisms.errors import InvalidReportError, placed
-from marketsched.show.commands.tools import one_line_errors, stop
+from marketsched.show.commands.tools import REPORTED, one_line_errors, stop
 
 if TYPE_CHECKING:
     from marketsched.live.client import LiveClient
@@ -73,6 +73,9 @@ def serve(
     check_all: Annotated[
         bool, typer.Option("--check-all", help="Play the whole journal first, not what follows the last snapshot.")
     ] = False,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="Clear the rounds that ended while no service ran, if they are many.")
+    ] = False,
 ) -> None:
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
@@ -81,7 +84,12 @@ def serve(
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
         service = LiveService(
-            db, config, operator_token_file=operator_token, snapshot_rows=snapshot_rows, check_all=check_all
+            db,
+            config,
+            operator_token_file=operator_token,
+            snapshot_rows=snapshot_rows,
+            check_all=check_all,
+            catch_up=catch_up,
         )
         try:
             if new_operator_token:
@@ -110,6 +118,10 @@ def owner(
         Path | None,
         typer.Option(help="New file for the token, which only you can read; else it is printed.", show_default=False),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Related accounts, which count as one owner: any name they share.", show_default=False),
+    ] = None,
     renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
     url: UrlOption = None,
@@ -127,7 +139,7 @@ def owner(
         elif deposit and any(each["owner"] == name for each in client.owners()):
             _print(client.deposit(name, deposit))
         else:
-            write(client.create_owner(name, role=role, deposit=deposit, limit=limit)["token"])
+            write(client.create_owner(name, role=role, deposit=deposit, limit=limit, group=group)["token"])
 
 
 @live_app.command(no_args_is_help=True)
@@ -160,12 +172,21 @@ def arrive(
         str | None,
         typer.Option(help="What is seen at arrival, as JSON: a duration in rounds, say.", show_default=False),
     ] = None,
+    unannounced: Annotated[
+        bool, typer.Option("--unannounced", help="Report a signal that was not announced; the job pays the fee.")
+    ] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Report that a job is ready."""
+    """Report that a job is ready. Exits with 1 if it is not let in as announced."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.arrive(job) if signal is None else client.arrive(job, signal=_signal(signal)))
+        said = {} if signal is None else {"signal": _signal(signal)}
+        if said and not unannounced:
+            _check_announced(said["signal"], client.job(job))
+        answer = client.arrive(job, **said)
+        _print(answer)
+        if answer["reason"]:
+            stop(f"{job}: {answer['reason']}", REPORTED)
 
 
 @live_app.command(no_args_is_help=True)
@@ -333,6 +354,14 @@ def _signal(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _check_announced(signal: Any, job: Mapping[str, Any]) -> None:
+    """Raise InvalidReportError if a job that has not come announced other signals: it would be dropped for a fee."""
+    announced = list(dict.fromkeys(json.dumps(case["signal"]) for case in job["plan"]))
+    if job["state"] == "submitted" and announced and json.dumps(signal) not in announced:
+        legal = f"as announced, {' or '.join(announced)}; or --unannounced"
+        raise InvalidReportError(place="--signal", value=signal, legal=legal)
 
 
 def _print(answer: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from marketsched.config.configuration import ReplayConfig
 from marketsched.config.strict_yaml import Strict, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Positive
+from marketsched.mechanisms.legal import Count, Positive, Share
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.registry import get
 from marketsched.mechanisms.signatures import parameters_of
@@ -21,7 +21,15 @@ SHORTEST_ROUND, LONGEST_ROUND = 0.01, 1e8  # seconds: what a service keeps up wi
 YEARS = (2000, 2200)  # in which a market may begin
 HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
 MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
-BEFORE_FEES = {"no_show_fee": 0.0}  # what markets have that were made before these keys were known
+UNLIMITED = "unlimited"
+ANNOUNCED_SHARE = 4  # one in so many of the nodes, by default the most that an owner announces
+BEFORE_FEES: dict[str, Any] = {  # what markets have that were made before these keys were known
+    "no_show_fee": 0.0,
+    "no_show_share": 0.0,
+    "announced_nodes": UNLIMITED,
+    "evicted_pay": "nothing",
+    "surprise_limit": 0.0,
+}
 
 
 class ManualClock(Strict):
@@ -54,7 +62,11 @@ class LiveConfig(ReplayConfig):
     clock: Clock = ManualClock(kind="manual")
     requests_per_second: Positive = 1000.0  # of one token
     no_show_fee: Annotated[float, Field(ge=0, le=HIGHEST_VALUE)] = 1.0  # credits a node; of jobs that do not come
-    announced_nodes: Count | None = None  # the most that one owner may announce before they come; None: no limit
+    no_show_share: Share = 0.5  # of the expected price of the plan, if that is more than the fee
+    announced_nodes: Count | Literal["unlimited"] | None = None  # of one owner, before they come; None: `_announced`
+    evicted_pay: Literal["used", "own", "nothing"] = "used"  # what evicted runs pay for: the rounds they used; or if
+    # they made room for a job of their own group
+    surprise_limit: Annotated[float, Field(ge=0, le=HIGHEST_VALUE)] = 20.0  # of `marketsched.live.surprise`; 0: none
 
     @model_validator(mode="after")
     def _charges_fit(self) -> Self:
@@ -62,6 +74,18 @@ class LiveConfig(ReplayConfig):
             legal = f"at most {HIGHEST_VALUE:g} credits in a live market"
             raise InvalidParameterError(place="max_value", value=self.max_value, legal=legal)
         return self
+
+    @model_validator(mode="after")
+    def _announced(self) -> Self:
+        if self.announced_nodes is None:  # a quarter of the machine, and at least one job of any legal width
+            widest = min(self.max_concurrency, self.capacity)
+            object.__setattr__(self, "announced_nodes", max(widest, self.capacity // ANNOUNCED_SHARE))
+        return self
+
+    @property
+    def most_announced(self) -> int | None:
+        """The most nodes that one owner may announce before they come; None: no limit."""
+        return self.announced_nodes if isinstance(self.announced_nodes, int) else None
 
     def mechanism_parameters(self) -> dict[str, Any]:
         """Return the mechanism's parameters beside sizes and rules: its rounds are as long as the clock says."""

@@ -17,10 +17,13 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from marketsched.mechanisms.errors import InvalidParameterError
+
 HEAD_SECONDS = 5.0  # for the head of a request, from the first moment on
 BODY_SECONDS = 10.0
 MOST_CONNECTIONS = 4000  # fewer where the process may not have so many files
 MOST_OF_PEER = 200  # connections of one address that is not of the loopback
+FEWEST_FILES = 256  # that a service starts with
 SPARE_FILES = 100  # for the database, logs, and what is about to be accepted
 
 
@@ -28,7 +31,11 @@ class Pool:
     """The connections of one server, and those among them that wait for the head of a request."""
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
-        self.most = min(most, _files() - SPARE_FILES)
+        files = _files()
+        if files < FEWEST_FILES:
+            legal = f"at least {FEWEST_FILES} open files (ulimit -n, LimitNOFILE)"
+            raise InvalidParameterError(place="nofile", value=files, legal=legal)
+        self.most = min(most, files - SPARE_FILES)
         self.waiting: dict[TimedConnection, None] = {}  # in order: who waits longest comes first
         self.open = 0
         self.of_peer: Counter[str] = Counter()

@@ -50,6 +50,7 @@ class Database:
         self.url = database_url(url)
         self._connection: Connection | None = None
         self._lock: int | None = None  # a descriptor of the database's file
+        self._file: tuple[int, int] | None = None  # the file that this service began with
         self._writer = ""  # what this service writes its name with
         self.writing = False
         self._engine = self._make_engine()
@@ -104,6 +105,7 @@ class Database:
     def _pass_fence(self) -> None:
         """Raise JournalError if another service has taken the market over; in a transaction."""
         market = tables.market
+        self.check_place()
         mine = update(market).where(market.c.writer == self._writer).values(checked=market.c.checked + 1)
         if self.connection.execute(mine).rowcount != 1:
             raise JournalError("another service has taken this market over", legal="one at a time")
@@ -154,7 +156,9 @@ class Database:
         """Lock the file itself, by whatever name it is reached; the lock ends with its holder."""
         if self.url.get_backend_name() != "sqlite":
             return
-        # A new file is readable by its owner alone: reports and names are private.
+        # A new file is readable by its owner alone: reports and names are private. None is made in the place of one
+        # that this service had.
+        self.check_place()
         lock = os.open(self.url.database, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,6 +166,18 @@ class Database:
             os.close(lock)
             raise JournalError(f"{self.url.database}: another service writes to it", legal="one at a time") from None
         self._lock = lock
+        self._file = _identity(os.fstat(lock))
+
+    def check_place(self) -> None:
+        """Raise JournalError if the file of this service is not where it was: its rows would be found by nobody."""
+        if self._file is None:
+            return
+        try:
+            same = _identity(os.stat(self.url.database)) == self._file
+        except OSError:
+            same = False
+        if not same:
+            raise JournalError(f"{self.url.database}: the file was moved, removed or replaced", legal="the same file")
 
     def _advisory_lock(self, connection: Connection) -> None:
         if self.url.get_backend_name() != "postgresql":
@@ -227,9 +243,13 @@ def database_url(text_: str) -> Any:
     return url
 
 
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
 def _durable(connection: Any, _: object) -> None:
-    """Make every commit of an SQLite connection reach the disk."""
+    """Make every commit of an SQLite connection reach the disk; a schema that somebody made up calls nothing."""
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

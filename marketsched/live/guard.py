@@ -25,11 +25,12 @@ from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
 
 MOST_BYTES = 64 * 1024  # of a body
+READ_BYTES = 32 * 1024 * 1024  # of a body that is refused: a client that is not read to the end sees no answer
 LARGE_BYTES = 4 * 1024  # of a body that takes a while to read, and to answer
 _LARGE = ThreadPoolExecutor(1, "large")
 T = TypeVar("T")
 LONGEST_HEADER = 300  # characters of a token or a key
-OPEN_PATHS = ("/v1/health", "/openapi.json")  # without a token
+OPEN_PATHS = ("/v1/health", "/v1/public", "/openapi.json", "/", "/page.css", "/page.js")  # without a token
 BURST = 2.0  # seconds of its rate that a token may use at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -105,15 +106,21 @@ class Guard:
         if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
             return problem(400, "Idempotency-Key: expected 1 to 255 characters of ASCII to print")
         length = request.headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()) or int(length[:12]) > MOST_BYTES:
+        if not (length.isascii() and length.isdigit()):
             return _too_large()
-        body = bytearray()
+        announced = int(length[:12])
+        if announced > MOST_BYTES and (announced > READ_BYTES or "expect" in request.headers):
+            return _too_large()
+        body, size = bytearray(), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 async for chunk in request.stream():
-                    body += chunk
-                    if len(body) > MOST_BYTES:
+                    size += len(chunk)
+                    if size > READ_BYTES:
                         return _too_large()
+                    body = body + chunk if size <= MOST_BYTES else bytearray()
+                if size > MOST_BYTES:
+                    return _too_large()
         except TimeoutError:
             return problem(408, f"the body: expected within {BODY_SECONDS:g} s", headers={"Connection": "close"})
         except ClientDisconnect:

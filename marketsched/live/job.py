@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.live.accounts import MICRO
+from marketsched.live.accounts import MICRO, Account
+from marketsched.mechanisms.errors import InvalidParameterError
 
 LABEL = r"[A-Za-z0-9_.-]{1,64}"
 OUTCOMES = ("done", "failed", "node-failed")  # of a completion; the last one is not charged
-OVERRUN, WITHDRAWN = "overrun", "withdrawn"  # outcomes that the market itself gives
+OVERRUN, WITHDRAWN, AWAY = "overrun", "withdrawn", "unreported"  # outcomes that the market itself gives
+FREE = ("node-failed", AWAY)  # outcomes that are not charged
+NOT_COME = "it did not come in a round that it announced"
+SURPRISE = "it came in a case announced as unlikely, as this owner's jobs do too often: its nodes are not free for it"
+UNREPORTED = "no service took its arrival in the last round that it announced"
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
 REASONS = {  # of jobs that announced what came
     "drop": "its plan has no start for this arrival and signal: nothing that was left was worth its price",
     "cancel": "it had to make room before its start: the nodes it counted on are taken (last come, first out)",
-    "evict": "it had to make room while it ran (last come, first out); it pays nothing",
+    "evict": "it had to make room while it ran (last come, first out)",
 }
 # What is kept of a job that has gone, beside its name, owner, state and rows.
 KEPT = ("submitted", "nodes", "arrived", "start", "end", "charge", "outcome", "exit_code", "reason", "may_run")
@@ -47,6 +53,9 @@ class LiveJob:
     rows: tuple[int, ...] = ()  # of the journal, that are about it; the first is its submission
     may_run: int = 0  # rounds, once it has arrived: the longest duration announced for this case
     ends_itself: bool = False  # its duration was given at its arrival
+    fee: int = 0  # millionths, if it does not come as announced
+    odds: tuple[float, ...] = ()  # announced probabilities of the cases of its plan; empty: they are not tested
+    held: bool = False  # its price was not known at submission: it is charged at most ``most``
     booking: dict[str, Any] | None = None  # on a cluster, once it has started: shape, kind, nodes
 
     @property
@@ -70,7 +79,12 @@ class LiveJob:
 
     def announced(self, arrival: int, signal: Any) -> bool:
         """Tell whether a case is one of its statement."""
-        return any((a, seen) == (arrival, signal) for a, seen, _ in self.plan or ())
+        return self.case(arrival, signal) is not None
+
+    def case(self, arrival: int, signal: Any) -> int | None:
+        """Return the place of a case in its plan; None: it is none of its statement."""
+        cases = enumerate(self.plan or ())
+        return next((n for n, (a, seen, _) in cases if (a, seen) == (arrival, signal)), None)
 
     def kept(self) -> dict[str, Any]:
         """Return its row of the table ``ended``, written when it has left."""
@@ -116,3 +130,18 @@ def unannounced(job: LiveJob, signal: Any) -> str:
     more = ", ..." if len(job.plan or ()) > NAMED_CASES else ""
     came = f"it came in round {job.arrived} with signal {json.dumps(signal)}"
     return f"{came}, which was not announced; announced: round {', '.join(cases)}{more}"
+
+
+def name_of_next(owner: Account, label: str | None) -> str:
+    """Return the name of an owner's next job: the label, or a number that no job of the owner's had.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the label is none.
+    """
+    if label is None:
+        return f"{owner.name}.{max(owner.submitted, owner.numbered) + 1}"
+    if not isinstance(label, str) or not re.fullmatch(LABEL, label):
+        raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
+    return f"{owner.name}.{label}"

@@ -125,6 +125,7 @@ class Journal(Database):
                 kept = select(tables.snapshots.c.seq).order_by(tables.snapshots.c.seq.desc()).limit(KEPT_SNAPSHOTS)
                 oldest = min(self.connection.execute(kept).scalars())
                 self.connection.execute(delete(tables.snapshots).where(tables.snapshots.c.seq < oldest))
+        self.check_place()  # before anything is answered
 
     def upgrade(self, ended: Iterable[LiveJob], row: Row, before: str) -> None:
         """Bring an older format to today's: its jobs that have gone, and the event that says so, at once."""
@@ -250,6 +251,13 @@ class Journal(Database):
         with self._reading("the tokens cannot be read"):
             wanted = select(token.c.digest, token.c.account).where(token.c.revoked.is_(None))
             return {digest: account for digest, account in self.connection.execute(wanted)}
+
+    def secret(self) -> str:
+        """Return what only this database says, and always: the digest of the first token, or else of the market."""
+        token = tables.tokens
+        with self._reading("the tokens cannot be read"):
+            wanted = select(token.c.digest).order_by(token.c.made, token.c.digest).limit(1)
+            return str(self.connection.execute(wanted).scalar() or self._base)
 
     def answer(self, account: str, key: str) -> dict[str, Any] | None:
         """Return the answer to a request with this key: its fingerprint, and the answer."""

@@ -20,6 +20,7 @@ from marketsched.live.job import LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.market_view import market_view
+from marketsched.live.owner_view import Cursors
 from marketsched.live.playing import play_journal
 from marketsched.live.rows import Batch, Row
 from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, made_by
@@ -53,6 +54,8 @@ class KeptMarket:
         Rows of the journal between two snapshots; 0: none is taken.
     check_all : bool
         Play the whole journal at the start, not only the rows after the last snapshot.
+    catch_up : bool
+        Clear the rounds that ended on the clock while no service ran, however many.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class KeptMarket:
         make_clock: Callable[[LiveConfig, str], Clock] = Clock,
         snapshot_rows: int = EVERY_ROWS,
         check_all: bool = False,
+        catch_up: bool = False,
     ) -> None:
         self.journal = Journal(url)
         self.tokens = Tokens()  # replaced as a whole: the guard reads it from another thread
@@ -85,7 +89,7 @@ class KeptMarket:
         try:
             new = self._enter(asked, make_clock, operator_token_file)
             self.load()
-            self.clock.check_plausible(self.market.round)
+            self.clock.check_plausible(self.market.round, catch_up=catch_up or new)
             if new and operator_token_file is not None:
                 self.write_operator_token(Path(operator_token_file))
         except BaseException:
@@ -102,7 +106,7 @@ class KeptMarket:
                 raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
             LiveMarket(config)  # raises what the mechanism refuses before anything is written
             clock = make_clock(config, utc_text_now())
-            clock.check_plausible(1)
+            clock.check_plausible(1, catch_up=True)
             made = utc_text(clock.now())
             check_new_file(token_file)
             self.journal.make_market(config.name, config.stored(), made, __version__)
@@ -130,6 +134,7 @@ class KeptMarket:
         self.snapshots.last = played.snapshot
         self.walk = Walk(self.journal, played.snapshot, played.counts_then)
         self.tokens = Tokens(self.journal.tokens())
+        self.cursors = Cursors(self.journal.secret())
         self.published = self.last_seq
         self.view = market_view(self.market, self.last_seq)
 
@@ -183,7 +188,10 @@ class KeptMarket:
         self, state: bytes | None, why: str, after: int, counts: Counter[str], seconds: float, turn: Turn
     ) -> None:
         self.aside = None
-        if state is None:
+        if state is None and not why:
+            log.warning("the copy of the process that wrote a snapshot was ended: it is tried again")
+            self.snapshots.put_off()
+        elif state is None:
             self._not_frozen(why)
         else:
             self.enter_snapshot(turn, state, after, counts, seconds)

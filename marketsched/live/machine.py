@@ -10,7 +10,6 @@ in t. All checks come before any change.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,15 +17,27 @@ from typing import Any, NamedTuple
 from marketsched.config.sow_codec import sow_from_json
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
 from marketsched.live.configuration import LiveConfig
-from marketsched.live.job import ENDS, LABEL, OVERRUN, REASONS, WITHDRAWN, LiveJob, unannounced
-from marketsched.live.statements import check_signal, longest_of, nodes_of, signals_of
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
+from marketsched.live.costs import fee
+from marketsched.live.job import (
+    ENDS,
+    FREE,
+    NOT_COME,
+    REASONS,
+    SURPRISE,
+    UNREPORTED,
+    WITHDRAWN,
+    LiveJob,
+    unannounced,
+)
+from marketsched.live.statements import check_signal, longest_of, nodes_of, odds_of, signals_of
+from marketsched.live.surprise import Records
+from marketsched.mechanisms.errors import EventError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import Mechanism, Offer
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.replayer import Decision, Replayer
 
-LARGEST_SUM = 2**63 - 1  # millionths, of any account
 Event = Mapping[str, Any]
 
 
@@ -59,6 +70,14 @@ class LiveMarket:
         Nodes that can be used, as last remarked; None: all of them.
     short_rounds : int
         Rounds that were cleared while fewer nodes than the capacity were usable.
+    reported : list of dict
+        The arrivals of the open round, in the order of their reports.
+    bookings_end, expected : dict of list of str
+        Jobs, by the round that ends what they booked, and by the last round of their arrival.
+    records : Records
+        How often jobs came in unlikely cases, by group of owners.
+    owed : int
+        Millionths of a credit: what the open jobs may cost together.
     """
 
     def __init__(self, config: LiveConfig) -> None:
@@ -70,10 +89,11 @@ class LiveMarket:
         self.usable: int | None = None
         self.short_rounds = 0
         self._replayer = Replayer(config, forgets=True)
-        self._arrivals: list[dict[str, Any]] = []  # of the open round, in the order of their reports
-        self._limits: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the round that ends what they booked
-        self._expected: defaultdict[int, list[str]] = defaultdict(list)  # jobs, by the last round of their arrival
-        self.owed = 0  # millionths: what the open jobs may cost together
+        self.reported: list[dict[str, Any]] = []
+        self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
+        self.expected: defaultdict[int, list[str]] = defaultdict(list)
+        self.owed = 0
+        self.records = Records()
         self._closed = False  # True: after the last round, what was left has been removed
 
     # -- what can be looked at ----------------------------------------------------------------------------
@@ -124,20 +144,6 @@ class LiveMarket:
             raise UnknownNameError(place="job", value=name, legal="a job that is open")
         return self.jobs[name]
 
-    def name_of_next(self, owner: Account, label: str | None) -> str:
-        """Return the name of an owner's next job: the label, or a number that no job of the owner's had.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the label is none.
-        """
-        if label is None:
-            return f"{owner.name}.{max(owner.submitted, owner.numbered) + 1}"
-        if not isinstance(label, str) or not re.fullmatch(LABEL, label):
-            raise InvalidParameterError(place="name", value=label, legal="1 to 64 of A-Z, a-z, 0-9, _, . and -")
-        return f"{owner.name}.{label}"
-
     def quote(self, owner: Account, job: str, report: object) -> Offer:
         """Return the plan and price of a submission now; nothing is changed, and nothing drawn.
 
@@ -148,82 +154,19 @@ class LiveMarket:
         """
         if self.over:
             raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
-        sow = sow_from_json(self.round, report, self._replayer.limits)
+        sow = self.statement(report)
         for signal in signals_of(report):
             check_signal(signal)
         return self.mechanism.quote(job, sow)
+
+    def statement(self, report: object) -> StatementOfWork:
+        """Return a statement of work that is submitted now; errors as of `sow_from_json`."""
+        return sow_from_json(self.round, report, self._replayer.limits)
 
     @property
     def decides(self) -> str:
         """When starts and prices are settled: ``at submission`` or ``at arrival``."""
         return f"at {self.mechanism.reads_reports}"
-
-    def fee(self, nodes: int) -> int:
-        """Return the fee for an announced job of ``nodes`` nodes that does not come as announced, millionths."""
-        return round(self.config.no_show_fee * nodes * MICRO)
-
-    def check_announced(self, owner: Account, nodes: int) -> None:
-        """Raise EventError if ``nodes`` more would exceed the limit on an owner's announced nodes."""
-        most = self.config.announced_nodes
-        if most is None:
-            return
-        waiting = sum(job.nodes for job in self.jobs.values() if job.owner == owner.name and job.state == "submitted")
-        if waiting + nodes > most:
-            legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
-            raise EventError(place="concurrency", value=nodes, legal=legal)
-
-    def check_limit(self, owner: Account, offer: Offer, nodes: int) -> int:
-        """Return the most that a plan can cost, in millionths; an announcement that does not come costs its fee.
-
-        Raises
-        ------
-        EventError
-            If the owner's limit forbids it, or the ledger could not hold what all open jobs may cost.
-        """
-        fee = self.fee(nodes)
-        most = max((round(run.price * MICRO) for run in offer.runs), default=0)
-        most = max(most, fee)
-        if owner.limit is not None:
-            owed = sum(job.most for job in self.jobs.values() if job.owner == owner.name)
-            left = owner.balance + owner.limit - owed
-            if most > left:
-                raise EventError(
-                    place="account", value=most / MICRO,
-                    legal=f"a plan of at most {left / MICRO:g} credits, by the limit of {owner.name}",
-                )  # fmt: skip
-        # A mechanism that makes prices at arrival charges at most the highest value there is.
-        possible = most if offer.runs else max(most, round(self.config.max_value * MICRO))
-        if self.accounts.market + self.owed + possible > LARGEST_SUM:
-            legal = f"sums of at most {LARGEST_SUM / MICRO:g} credits, which the open jobs may reach"
-            raise EventError(place="account", value=possible / MICRO, legal=legal)
-        return most
-
-    def due(self) -> Iterator[dict[str, Any]]:
-        """Yield the events that the end of the open round brings with it, to be taken before it is cleared.
-
-        A job that ran for as long as it booked is complete, whether its work is done or not, and pays for what it
-        booked: the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. A job
-        that did not come in a round, or not with a signal, that it announced costs its owner the fee.
-        """
-        for name in self._limits.get(self.round, ()):
-            job = self.jobs.get(name)
-            if job is None:
-                continue
-            used = job.state == "running" and job.start is not None and self.round - job.start >= job.may_run
-            if used and not job.ends_itself:
-                outcome = job.outcome or OVERRUN
-                yield {"event": "complete", "owner": job.owner, "job": name, "outcome": outcome, "exit_code": None}
-        for name in self._expected.get(self.round, ()):
-            job = self.jobs.get(name)
-            if job is not None and job.state == "submitted":
-                yield self._miss(job)
-        for line in self._arrivals:
-            job = self.jobs.get(line["job"])
-            if job is not None and job.state == "arrived" and job.reason is not None and job.charge is None:
-                yield self._miss(job)
-
-    def _miss(self, job: LiveJob) -> dict[str, Any]:
-        return {"event": "missed", "owner": job.owner, "job": job.name, "micro": self.fee(job.nodes)}
 
     # -- events -------------------------------------------------------------------------------------------
 
@@ -255,12 +198,15 @@ class LiveMarket:
             owner.numbered = max(owner.numbered, int(label))
         nodes, starts = nodes_of(event["sow"], self.config), decisions[-1]["starts"]
         job = LiveJob(
-            name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts)
-        )
+            name, owner.name, self.round, nodes, starts, event.get("most", 0), longest_of(event["sow"], starts),
+            fee=event.get("fee", fee(self.config, nodes)), held=event.get("held", False),
+        )  # fmt: skip
+        if self.config.surprise_limit:
+            job.odds = odds_of(event["sow"], starts)
         self.jobs[name] = job
         self.tally[job.state] += 1
         self.owed += job.most
-        self._expected[max(arrival for arrival, *_ in starts)].append(name)
+        self.expected[max(arrival for arrival, *_ in starts)].append(name)
         return Applied(decisions, [])
 
     def check_arrival(self, name: str, event: Event) -> None:
@@ -280,6 +226,12 @@ class LiveMarket:
         if name in self.jobs:
             self.check_arrival(name, event)
             job = self.jobs[name]
+            if "refused" in event:
+                self._turns(job, "missed")
+                job.end, job.reason = self.round, SURPRISE
+                return Applied([], self._fee(job, event["micro"]))
+            if (case := self._case(name, event)) is not None:
+                self._settle(job, case)
             job.arrived = self.round
             self._turns(job, "arrived")
             signal = self._replayer.check_arrival(name, event)[2]
@@ -290,25 +242,55 @@ class LiveMarket:
         elif not self._replayer.knows(name):  # journals of older versions hold arrivals of jobs that had gone
             return Applied([], [])
         line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
-        self._arrivals.append({"round": self.round, "event": "arrive", **line})
+        self.reported.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
+
+    def too_surprising(self, name: str, event: Event) -> bool:
+        """Tell whether a job comes in an unlikely case once too often (`marketsched.live.surprise`)."""
+        job, case = self.jobs[name], self._case(name, event)
+        group, limit = self._group_of(job.owner), self.config.surprise_limit
+        return case is not None and self.records.refuse(group, job.odds, case, limit)
+
+    def _case(self, name: str, event: Event) -> int | None:
+        return self.jobs[name].case(self.round, self._replayer.check_arrival(name, event)[2])
+
+    def _settle(self, job: LiveJob, case: int | None) -> None:
+        """Add what became of an announcement to the record of its owner's group; None: it did not come."""
+        if job.odds:
+            self.records.add(self._group_of(job.owner), job.odds, case)
+
+    def _group_of(self, owner: str) -> str:
+        return self.accounts.known[owner].belongs_to
 
     def _advance(self, event: Event) -> Applied:
         now = self.round
+        owed = {} if event.get("away") else self._owed_now()
         if self._closed:
             raise EventError(f"advance after the horizon {self.config.horizon}", legal="none: the market is over")
         decisions: list[Decision] = []
-        for line in self._arrivals:
+        for line in self.reported:
             decisions += self._replayer.take(line)
         more = {"more": True} if event.get("more") else {}
         decisions += self._replayer.take({"round": min(now, self.config.horizon), "event": "end", **more})
         self._closed = now > self.config.horizon or (now == self.config.horizon and not more)
-        self._arrivals.clear()
-        self._limits.pop(now, None)
-        self._expected.pop(now, None)
+        self.reported.clear()
+        self.bookings_end.pop(now, None)
+        self.expected.pop(now, None)
         short = self.usable is not None and self.usable < self.config.capacity
         self.short_rounds += short and now <= self.config.horizon
-        return Applied(decisions, [posting for each in decisions for posting in self._note(each)])
+        own = {self._group_of(self.jobs[each["job"]].owner) for each in decisions if each["event"] == "start"}
+        if self.config.evicted_pay == "own":
+            owed = {name: paid for name, paid in owed.items() if self._group_of(self.jobs[name].owner) in own}
+        return Applied(decisions, [posting for each in decisions for posting in self._note(each, owed)])
+
+    def _owed_now(self) -> dict[str, float]:
+        """Return what each running job pays for the rounds it has used, if it is evicted now, credits."""
+        if self.config.evicted_pay == "nothing":
+            return {}
+        runs = ((name, job.start) for name, job in self.jobs.items() if job.state == "running" and job.start)
+        return {
+            name: self.mechanism.owed(name, self.round - start) or 0.0 for name, start in runs if start < self.round
+        }
 
     def _complete(self, event: Event) -> Applied:
         job = self.job(event["job"])
@@ -322,8 +304,9 @@ class LiveMarket:
     def _missed(self, event: Event) -> Applied:
         job = self.job(event["job"])
         if job.state == "submitted":
+            self._settle(job, None)
             self._turns(job, "missed")
-            job.end, job.reason = self.round, "it did not come in a round that it announced"
+            job.end, job.reason = self.round, UNREPORTED if event.get("away") else NOT_COME
         return Applied([], self._fee(job, event["micro"]))
 
     def _withdraw(self, event: Event) -> Applied:
@@ -334,6 +317,7 @@ class LiveMarket:
         if job.state == "arrived":  # its start is settled: it ends with the first round
             job.may_run = 1
             return Applied([], [])
+        self._settle(job, None)
         self._turns(job, "withdrawn")
         job.end, job.reason = self.round, "withdrawn by its owner"
         return Applied([], self._fee(job, event["micro"]))
@@ -343,7 +327,7 @@ class LiveMarket:
         return self.accounts.fee(job.owner, micro, job.name)
 
     def _owner(self, event: Event) -> Applied:
-        account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"))
+        account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"), event.get("group"))
         self.accounts.known[account.name] = account
         return Applied([], [])
 
@@ -373,15 +357,15 @@ class LiveMarket:
             job.plan, job.most, job.longest = None, 0, []
             self._ended[job.name] = self.jobs.pop(job.name)
 
-    def _note(self, decision: Decision) -> Iterator[Posting]:
-        """Note what became of a job, and yield what is charged for it."""
+    def _note(self, decision: Decision, owed: Mapping[str, float] | None = None) -> Iterator[Posting]:
+        """Note what became of a job, and yield what is charged for it; ``owed``: what it pays if it is evicted."""
         job, kind = self.jobs.get(decision["job"]), decision["event"]
         if job is None:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
             return
         if kind == "start":
             job.start = decision["round"]
             job.book(decision)
-            self._limits[job.start + max(1, job.may_run)].append(job.name)
+            self.bookings_end[job.start + max(1, job.may_run)].append(job.name)
             self._turns(job, "running")
         elif kind == "requeue":
             job.start = None
@@ -393,7 +377,17 @@ class LiveMarket:
         if kind == "complete":
             job.outcome = job.outcome or "done"
         if "payment" in decision:  # completed, or stopped by a mechanism that charges for that
-            payment = 0.0 if job.outcome == "node-failed" else decision["payment"]
-            postings = self.accounts.charge(job.owner, payment, job.name)
-            job.charge = (job.charge or 0) + (postings[-1].micro if postings else 0)
-            yield from postings
+            yield from self._charge(job, 0.0 if job.outcome in FREE else decision["payment"])
+        elif kind == "evict":
+            paid = (owed or {}).get(job.name, 0.0)
+            if paid:
+                job.reason = f"{job.reason}; it pays for the rounds it used"
+                yield from self._charge(job, paid)
+
+    def _charge(self, job: LiveJob, payment: float) -> list[Posting]:
+        """Charge a job so many credits, at most what its owner's limit holds for it."""
+        before, micro = job.charge or 0, round(payment * MICRO)
+        if job.held:
+            micro = min(micro, job.most - before)
+        job.charge = before + micro
+        return self.accounts.charge(job.owner, micro, job.name)

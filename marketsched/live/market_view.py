@@ -6,6 +6,7 @@ from typing import Any
 
 from marketsched.live.clock import Clock
 from marketsched.live.machine import LiveMarket
+from marketsched.live.principal import Principal
 
 PRICED_ROUNDS = 500  # the most whose prices are shown at once
 POOL_ROUNDS = 48  # whose prices by pool and resource are shown
@@ -22,7 +23,9 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "over": market.over,
         "limits": {size: getattr(config, size) for size in SIZES},
         "no_show_fee": config.no_show_fee,
-        "announced_nodes": config.announced_nodes,
+        "no_show_share": config.no_show_share,
+        "announced_nodes": config.most_announced,
+        "evicted_pay": config.evicted_pay,
         "load": market.load,
         "usable_nodes": market.usable,
         "rounds_short_of_nodes": market.short_rounds,
@@ -54,8 +57,22 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
     }
 
 
-def shown_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:
-    """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this."""
+PUBLIC = ("name", "mechanism", "round", "over", "load", "usable_nodes", "prices")  # what needs no token
+
+
+def public_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:
+    """Return what everybody may see now, without a token: the round, the prices, and how many nodes are busy."""
+    shown = shown_at(view, clock, rounds, Principal("", "owner"))
+    return {**{key: shown[key] for key in PUBLIC}, "clock": shown["clock"], "capacity": view["limits"]["capacity"]}
+
+
+def shown_at(view: dict[str, Any], clock: Clock, rounds: int, who: Principal) -> dict[str, Any]:
+    """Return it as answered now, with the prices of ``rounds`` rounds; any thread may call this.
+
+    Owners do not get the number of the last event, which counts what others do.
+    """
+    if who.role == "owner":
+        view = {key: each for key, each in view.items() if key != "last_event"}
     end = clock.end_of(view["round"])
     now = {
         "kind": clock.kind,

@@ -222,7 +222,7 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
         if row.event == "submit":
             submitted = row.round
             yield {"round": row.round, "event": "submit", **job, "owner": row.owner, "sow": row.body["sow"]}
-        elif row.event == "arrive":
+        elif row.event == "arrive" and "refused" not in row.body:  # else the mechanism does not learn of it
             seen = {key: row.body[key] for key in row.body if key in ("signal", "duration")}
             waiting.append({"round": row.round, "event": "arrive", **job, **seen})
         elif row.event == "advance":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+DIGITS = 12  # of a number
 WIDTH = 110  # characters of a line, beside its indent
 
 
@@ -19,7 +20,12 @@ def readable(data: Any, indent: int = 0) -> str:
       "plan": [{"arrival": 1, "start": null}, {"arrival": 2, "start": 4}],
       "to": {}
     }
+    >>> print(readable([0.1 + 0.2, 1e-9]))
+    [
+      0.3, 1e-09
+    ]
     """
+    data = _rounded(data)
     short = json.dumps(data)
     if not isinstance(data, (dict, list)) or not data or (indent and len(short) <= WIDTH):
         return short
@@ -32,6 +38,15 @@ def readable(data: Any, indent: int = 0) -> str:
     else:
         parts = _rows([json.dumps(each) for each in data])
     return f"{ends[0]}\n{inner}" + f",\n{inner}".join(parts) + f"\n{'  ' * indent}{ends[1]}"
+
+
+def _rounded(data: Any) -> Any:
+    """Return a number without the last digits, which come of adding in binary: 32.2 is not 32.199999999999996."""
+    if isinstance(data, dict):
+        return {key: _rounded(each) for key, each in data.items()}
+    if isinstance(data, list):
+        return [_rounded(each) for each in data]
+    return float(f"{data:.{DIGITS}g}") if isinstance(data, float) else data
 
 
 def _rows(texts: list[str]) -> list[str]:

@@ -81,12 +81,14 @@ class LiveService(KeptMarket):
         self._damaged = ""  # what was found in the database that nothing but another database mends
         self._last_try = self._walked = 0.0
         super().__init__(url, config, **options)
+        self.up_since = self.clock.now()  # from when on requests are taken
 
     # -- life ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to take requests."""
         rehearse(self.config)
+        self.up_since = self.clock.now()
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
         self._thread.start()
 
@@ -116,6 +118,14 @@ class LiveService(KeptMarket):
         future: Future[Any] = Future()
         self._queue.put(account, _Request(work, future, repeatable))
         return future
+
+    @property
+    def warning(self) -> str:
+        """What an operator should look at, though requests are taken; empty: nothing."""
+        behind = self.clock.behind(self.market.round)
+        if not behind:
+            return ""
+        return f"the clock is behind the journal: round {self.market.round} begins by it in {behind:.0f} s"
 
     @property
     def down(self) -> str:
@@ -168,7 +178,8 @@ class LiveService(KeptMarket):
                 break
             late = {"late_seconds": round(overdue, 3)} if self.clock.late(overdue) else {}
             try:
-                Turn(self, batch).clear_round(CLOCK, **late)
+                away = self.clock.unreportable(self.market.round, self.up_since)
+                Turn(self, batch).clear_round(CLOCK, away=away, **late)
             except Exception:  # a fault of the mechanism: the journal does not hold the round, so it is tried again
                 log.exception("round %d cannot be cleared", self.market.round)
                 self._fall("a round cannot be cleared: see the log")
@@ -267,6 +278,7 @@ class LiveService(KeptMarket):
             log.exception("the market cannot be made anew")
             return
         self.restarts += 1
+        self.up_since = self.clock.now()
         self._down, self._last_try = "", 0.0
 
 

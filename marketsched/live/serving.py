@@ -109,11 +109,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGTERM and Ctrl-C end the server, and no more: what follows it (the journal) is to end as well."""
+        """Let SIGTERM, SIGHUP, Ctrl-C end the server and no more: what follows it (the journal) is to end as well."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        before = {each: signal.signal(each, self.handle_exit) for each in ending_signals()}
         try:
             yield
         finally:
@@ -153,6 +153,12 @@ def serving(
     finally:
         server.stop()
         thread.join()
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that ask a service to end: a closed terminal's too, unless it is ignored (``nohup``)."""
+    alike = [signal.SIGINT, signal.SIGTERM]
+    return alike if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [*alike, signal.SIGHUP]
 
 
 def _is_loopback(host: str) -> bool:

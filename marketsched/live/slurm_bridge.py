@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from marketsched.live.slurm_nodes import gpu_types, nodes_by_name
 from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import write_announced
 from marketsched.live.slurm_shapes import MEMORY, slurm_shapes
-from marketsched.live.slurm_sides import NONE, Decision, MarketJob, View, name_of
+from marketsched.live.slurm_sides import NONE, Decision, MarketJob, View, name_of, successor
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.slurm.commands import Slurm, SlurmError
 from marketsched.slurm.demand import SlurmNode
@@ -184,7 +184,18 @@ class SlurmBridge:
             if time.monotonic() - self._short_since < self.rules.node_patience:
                 usable, down = capacity, frozenset()
         checks = (self.rules.check_users, self.rules.partition)
-        return View(known, queue, here["round"], capacity, usable, *checks, down, self._types)
+        renewed = self._renewed(known, named)
+        return View(known, queue, here["round"], capacity, usable, *checks, down, self._types, renewed)
+
+    def _renewed(self, known: Mapping[str, MarketJob], named: Set[str]) -> frozenset[str]:
+        """Return the next names of running jobs under which a bridge, not their owner, has submitted them again."""
+        found = set()
+        for name, job in known.items():
+            after = successor(name)
+            if job.state == "running" and name not in named and after in named and after in known:
+                if self.market.job(after)["history"][0]["by"] != job.owner:
+                    found.add(after)
+        return frozenset(found)
 
     def _usable(self) -> tuple[int, frozenset[str]]:
         """Return how many nodes Slurm can use, and on a cluster of several kinds the market's names of the others."""

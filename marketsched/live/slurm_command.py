@@ -50,6 +50,7 @@ def bridge(
     It needs Slurm's commands (SLURM_CONF says which cluster), root or Slurm's own user, and an operator's token.
     """
     with live_errors(), live_client(url, token_file) as client, live_client(url, token_file) as stream:
+        from marketsched.live.serving import ending_signals  # not for --help
         from marketsched.live.slurm_actions import BridgeRules  # not for --help
         from marketsched.live.slurm_bridge import SlurmBridge, wake_on_events  # not for --help
 
@@ -59,7 +60,7 @@ def bridge(
             stop.set()
             wake.set()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             signal.signal(number, end)
         rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))

@@ -16,7 +16,7 @@ two run.
 | running | over | complete, with its exit code |
 | running | its node failed | complete, without a charge |
 | running | runs, and nodes are down | last come first: complete without a charge, submit again under a new name |
-| running | unknown | complete, failed |
+| running | unknown | complete, failed; without a charge if the bridge itself has submitted it again |
 | dropped, cancelled | waits | cancel |
 | evicted | has nodes | take them away: back to the queue, held, or cancelled |
 | completed | has nodes | cancel: it ran for all the rounds that it booked |
@@ -47,9 +47,8 @@ NODE_FAILURES = ("NODE_FAIL", "BOOT_FAIL")  # states of Slurm
 def decide(view: View) -> Decision:
     """Return the actions."""
     pairs, others, actions = _pairs(view)
-    named = {name_of(mate.comment) for mate in view.queue}
     for job, mate in pairs.items():
-        found = _mend(view.market[job], mate, moved_on=successor(job) in named)
+        found = _mend(view.market[job], mate, moved_on=successor(job) in view.renewed)
         here = [each for each in (mate, *others.get(job, ())) if each is not None and not each.over]
         whole = len(here) >= len(view.market[job].shapes)
         actions += [action for action in found if whole or action.kind != "arrive"]

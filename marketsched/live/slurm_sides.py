@@ -118,6 +118,9 @@ class View:
         The market's names of nodes that Slurm cannot use, on a cluster of several kinds.
     types : mapping
         The types of GPUs of each kind of node there.
+    renewed : frozenset of str
+        Names of jobs that a bridge submitted to the market, because nodes were down, and that Slurm has. A name alone
+        says nothing: owners choose them, in the market and in Slurm.
     """
 
     market: Mapping[str, MarketJob]
@@ -129,6 +132,7 @@ class View:
     partition: str = "market"
     down: frozenset[str] = frozenset()
     types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    renewed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

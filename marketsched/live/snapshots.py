@@ -1,9 +1,9 @@
 """Snapshots: the state of a market, from which a restart plays on.
 
-A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. Python
-alone can read it: the mechanism's arrays and generators have to be there to the last bit. It is read only by the very
-code that wrote it, after its digest was compared, and it may name classes of the package and of numpy alone, so that
-what is in a database cannot call anything else. In every other case the whole journal is played.
+A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. It is
+plain data (`marketsched.live.plain_state`), because whoever can write the database can write a chain that fits:
+reading one calls nothing. It is read only by the very code that wrote it. In every other case, older snapshots among
+them, the whole journal is played.
 """
 
 from __future__ import annotations
@@ -11,45 +11,30 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-import io
-import pickle
 import time
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
 from marketsched.live.machine import LiveMarket
+from marketsched.live.plain_state import Classes, plain, rebuilt
+from marketsched.mechanisms.errors import shown
 from marketsched.mechanisms.registry import get
 from marketsched.play.versions import versions
 
 EVERY_ROWS = 10_000
 ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end
 SHARE = 0.05  # of the time, at most, is spent on snapshots
-RETRY_SECONDS = 60.0  # behind a snapshot that could not be begun
+RETRY_SECONDS = 60.0  # at most, behind a snapshot that came to nothing; the first time it is tried again at once
 ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
-REBUILD = ("_rebuild", "_checked_table")  # functions of the package by which its objects are read
-PLAIN = {  # what a snapshot names beside classes of `marketsched` and of the mechanism's own package
-    "builtins": {"bytearray", "complex", "dict", "float", "frozenset", "int", "list", "range", "set", "slice", "tuple"},
-    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
-    "copyreg": {"_reconstructor", "__newobj__"},
-    "functools": {"partial"},
-    "numpy": {"dtype", "ndarray"},
-    "numpy._core.multiarray": {"_reconstruct", "scalar"},
-    "numpy._core.numeric": {"_frombuffer"},
-    "numpy.random._pickle": {"__bit_generator_ctor", "__generator_ctor"},
-    "numpy.random._pcg64": {"PCG64"},
-    "numpy.random.bit_generator": {"SeedSequence", "__pyx_unpickle_SeedSequence"},
-}
+LARGEST = 2**31  # bytes of a state: what compresses better is no state
 
 
 def frozen(market: LiveMarket) -> bytes:
-    """Return a market as bytes; errors as of ``pickle``, if its mechanism cannot be written."""
-    out = io.BytesIO()
-    _Pickler(out, market.config).dump(market)
-    return zlib.compress(out.getvalue(), 1)
+    """Return a market as bytes; errors as of `plain`, if its mechanism cannot be written."""
+    return zlib.compress(plain(market, _classes(_package_of(market.config)), market.config).encode("ascii"), 1)
 
 
 def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
@@ -61,12 +46,22 @@ def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
         If it is no snapshot, or names a class that no snapshot needs.
     """
     try:
-        found = _Unpickler(io.BytesIO(zlib.decompress(state)), config).load()
+        reader = zlib.decompressobj()
+        text = reader.decompress(state, LARGEST)
+        if not reader.eof:
+            raise ValueError("it is cut off, or too large")
+        found = rebuilt(text.decode("ascii"), _classes(_package_of(config)), config)
     except Exception as error:  # whatever bytes that are no snapshot lead to
-        raise JournalError(f"the snapshot cannot be read: {error}") from error
+        legal = "what a service wrote; --check-all plays all rows in its place"
+        raise JournalError(f"the snapshot cannot be read: {shown(str(error))}", legal=legal) from error
     if not isinstance(found, LiveMarket):
         raise JournalError(f"the snapshot holds a {type(found).__name__}", legal="a market")
     return found
+
+
+@cache
+def _classes(package: str) -> Classes:
+    return Classes(package)
 
 
 def digest_of(state: bytes) -> str:
@@ -112,6 +107,7 @@ class Schedule:
         self.every = every
         self.last = 0  # the row behind which the market was as the last one has it
         self._took, self._when = 0.0, 0.0
+        self._failures = 0  # in a row
 
     def due(self, seq: int) -> bool:
         """Tell whether one is to be taken behind row ``seq``."""
@@ -125,35 +121,10 @@ class Schedule:
     def taken(self, seq: int, seconds: float) -> None:
         """Note that one was taken behind row ``seq``, which was work for so long."""
         self.last, self._took, self._when = seq, seconds, time.monotonic()
+        self._failures = 0
 
     def put_off(self) -> None:
-        """Note that one could not be taken."""
-        self._took, self._when = RETRY_SECONDS * SHARE, time.monotonic()
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, config: LiveConfig) -> None:
-        super().__init__(out, protocol=5)
-        self._config = config
-
-    def persistent_id(self, found: Any) -> str | None:
-        return "config" if found is self._config else None
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, source: io.BytesIO, config: LiveConfig) -> None:
-        super().__init__(source)
-        self._config = config
-        self._own = {"marketsched", _package_of(config)}
-
-    def persistent_load(self, name: Any) -> LiveConfig:
-        return self._config
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name in PLAIN.get(module, ()):
-            return super().find_class(module, name)
-        if module.partition(".")[0] in self._own:
-            found = super().find_class(module, name)
-            if isinstance(found, type) or name in REBUILD:
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a market")
+        """Note that one could not be taken, and wait longer each time."""
+        wait = min(RETRY_SECONDS, 2.0**self._failures - 1.0)
+        self._failures = min(self._failures + 1, 10)
+        self._took, self._when = wait * SHARE, time.monotonic()

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from marketsched.live.bodies import LONGEST_SIGNAL
 from marketsched.live.configuration import LiveConfig
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 def nodes_of(report: Mapping[str, Any], config: LiveConfig) -> int:
@@ -65,6 +67,33 @@ def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
         found[case] = max(row["duration"], found.get(case, 0))
     longest = max(found.values())
     return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
+
+
+def odds_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[float, ...]:
+    """Return the announced probability of each case (arrival, signal) of a plan; nothing of one with shapes."""
+    if "shapes" in report:
+        return ()
+    found: dict[tuple[int, Any], float] = {}
+    for row in report["requirements"]:
+        case = (row["arrival"], row.get("signal", row["duration"]))
+        found[case] = found.get(case, 0.0) + row["probability"]
+    return tuple(found.get((arrival, signal), 0.0) for arrival, signal, _ in cases)
+
+
+def most_worth(sow: StatementOfWork) -> float:
+    """Return the most that a run can cost at a price made at arrival, credits: V / q of `marketsched.live.costs`.
+
+    With shapes q is the smallest share of any duration, as what is long on one kind of node may be short on another.
+    """
+    law, shares = sow.law, [1.0]
+    for begin, end in pairwise(law.offsets.tolist()):
+        points = law.probabilities[begin:end]
+        possible = points > 0
+        if possible.any():
+            durations = law.durations[begin:end][possible]
+            among = points[possible] if sow.shapes else points[possible][durations == durations.max()]
+            shares.append(float(among.min() / points.sum()))
+    return float(sow.value.highest) / min(shares)
 
 
 def _longest(shape: Mapping[str, Any]) -> int:

@@ -11,6 +11,8 @@ from marketsched.live.configuration import utc_text
 from marketsched.live.job import GONE, LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
+from marketsched.live.owner_view import Cursors
+from marketsched.live.round_end import due
 from marketsched.live.rows import Batch, Row
 from marketsched.live.tokens import Tokens, token_digest
 from marketsched.mechanisms.errors import EventError, UnknownNameError
@@ -24,6 +26,7 @@ class Host(Protocol):
     clock: Clock
     last_seq: int
     tokens: Tokens
+    cursors: Cursors
 
 
 class Turn:
@@ -58,12 +61,22 @@ class Turn:
         self.recorded = row
         return row
 
-    def clear_round(self, by: str, **more: Any) -> list[Row]:
+    def clear_round(self, by: str, *, away: bool = False, **more: Any) -> list[Row]:
         """Clear the open round, and before it what its end brings with it; return the rows.
 
         After the last round it is cleared once more, which removes the remaining jobs.
+
+        Parameters
+        ----------
+        by : str
+            Who clears it.
+        away : bool
+            Whether nobody could report anything in it, because no service ran.
+        **more
+            For the body of the event.
         """
-        rows = [self.record(event, by) for event in list(self.market.due())]
+        rows = [self.record(event, by) for event in list(due(self.market, away=away))]
+        more |= {"away": True} if away else {}
         if self.market.round == self.market.config.horizon:
             more["more"] = True  # completions of the last round are reported after it
         return [*rows, self.record({"event": "advance", **more}, by)]
@@ -116,6 +129,11 @@ class Turn:
     def clock(self) -> Clock:
         """The clock of the market."""
         return self._service.clock
+
+    @property
+    def cursors(self) -> Cursors:
+        """The numbers of rows as owners see them."""
+        return self._service.cursors
 
     @property
     def last_seq(self) -> int:

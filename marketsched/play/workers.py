@@ -211,8 +211,10 @@ def one_thread() -> None:
 
 
 def _begin_worker() -> None:
-    """Ignore Ctrl-C, and die with the process that started this one."""
+    """Ignore Ctrl-C and a closed terminal, and die with the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     one_thread()
     parent = multiprocessing.parent_process()

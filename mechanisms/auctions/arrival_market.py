@@ -297,6 +297,15 @@ class ArrivalMarket(Rounds):
             return (x.start, None) if not self.charge_stopped(x, 1) else None
         return x.start, owed(x, duration)
 
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        """Return what a running job would pay if it completed after so many rounds, credits; None: it does not run."""
+        x = self._running.get(job)
+        return None if x is None else self._owed(x, rounds)
+
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        """Return the payment of a run of so many rounds, where it is known beforehand: by default 0."""
+        return 0.0
+
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
         """Return the payment of a run that is stopped after ``used`` rounds, credits: by default nothing."""
         return 0.0

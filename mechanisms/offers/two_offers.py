@@ -227,6 +227,11 @@ class TwoOffers(BidPrice):
             return x.start, None
         return x.start, x.agreed.rate * x.sow.concurrency * duration
 
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        if not isinstance(x.agreed, Taken):
+            return super()._owed(x, used)
+        return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.sow.concurrency * used
+
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
         ran = {x.job for x in self._in_row.values() if x.start or self._present.jobs["ran"][x.agreed.row]}

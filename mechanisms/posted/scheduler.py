@@ -256,6 +256,13 @@ class PostedPriceMechanism(Rounds):
         self._remove(active)
         return Event(self._round - 1, EventKind.COMPLETE, job, completion=self._round, payment=payment)
 
+    def owed(self, job: JobId, rounds: int) -> float | None:
+        """Return what a running job would pay if it completed after so many rounds, credits; None: it does not run."""
+        active = self._running.get(job)
+        if active is None or active.quote is None or active.start is None:
+            return None
+        return float(active.quote.price(active.start, rounds))
+
     def close(self) -> list[Event]:
         """Evict or cancel every job left after the horizon, most recent submission first.
 

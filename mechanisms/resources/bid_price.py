@@ -243,19 +243,22 @@ class ClusterBidPrice(KeptMenus):
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""
-        return self._kept_booking(job, duration, lambda x, used: x.agreed.owed(used))
+        return self._kept_booking(job, duration, self._owed)
+
+    def _owed(self, x: WaitingJob, used: int) -> float:
+        return float(x.agreed.owed(used))
 
     def charge(self, x: WaitingJob) -> float:
         """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
-        return float(x.agreed.owed(self.round - x.start))
+        return self._owed(x, self.round - x.start)
 
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
         """Charge the rounds that a run held until the end of its booking, at which it is stopped.
 
         Of a job with shapes the platform sees the same as a completion that is worth nothing, which `charge` charges.
         """
-        return float(x.agreed.owed(used))
+        return self._owed(x, used)
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round; a run whose booking ends there pays for it.

@@ -67,6 +67,7 @@ class ClusterQueue(ArrivalMarket):
     """
 
     cluster: Cluster
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline", "no prices: welfare if every report were true", "true values, durations and shapes"
     )

@@ -7,7 +7,7 @@ signals are durations); it is taken as announced. There are no payments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class QueueScheduler(ArrivalMarket):
     reserved : dict
         The first round that a waiting job was last promised, by schedulers that promise one.
     """
+
+    free_of_charge: ClassVar[bool] = True
 
     @legal
     def __init__(

@@ -58,7 +58,18 @@ def scenario_file(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def url(scenario_file) -> Iterator[str]:
     """Start the command; at the end Ctrl-C stops it, without a word about it."""
-    command = [sys.executable, "-m", "marketsched", "dashboard", scenario_file, "--port", "0", "--seed", "4"]
+    command = [
+        sys.executable,
+        "-m",
+        "marketsched",
+        "dashboard",
+        scenario_file,
+        "--port",
+        "0",
+        "--seed",
+        "4",
+        "--paused",
+    ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = server.stdout.readline() if select.select([server.stdout], [], [], PATIENCE / 1000)[0] else "nothing"
     found = re.fullmatch(r"browser test: (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line)

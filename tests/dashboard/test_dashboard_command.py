@@ -45,6 +45,46 @@ def test_a_port_that_is_taken(monkeypatch):
         assert f"port {port} on 127.0.0.1: Address already in use" in refused("--port", str(port))
 
 
+class Served:
+    """Stands for the server: keeps what the command asks for."""
+
+    url = "http://127.0.0.1:1"
+    asked = None
+
+    def __init__(self, scenario, **options):
+        Served.asked = scenario.name, scenario.mechanism.name, options["playing"]
+
+    def start(self):
+        pass
+
+    wait = start
+
+    def stop(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ("synthetic-pipelines", "bid-price", True)),
+        (("--paused",), ("synthetic-pipelines", "bid-price", False)),
+        (("-m", "vcg"), ("synthetic-pipelines", "vcg", True)),
+        (("google-recurring",), ("google-recurring", "posted-price", True)),
+        (("google-recurring", "-m", "bid-price:buckets=4"), ("google-recurring", "bid-price", True)),
+        (("--set", "mechanism.epsilon=0.1"), ("synthetic-pipelines", "posted-price", True)),
+    ],
+)
+def test_it_opens_playing_with_the_mechanism_that_is_asked_for(options, expected, monkeypatch):
+    monkeypatch.setattr(server, "DashboardServer", Served)
+    done = CliRunner().invoke(app, ["dashboard", *options])
+    assert done.exit_code == 0, done.stderr
+    assert Served.asked == expected
+
+
+def test_it_takes_one_mechanism_at_a_time():
+    assert "expected one, in a run of a market" in refused("-m", "vcg,spot")
+
+
 def test_scenarios_it_cannot_show(tmp_path):
     assert "no such file" in refused("nowhere")
     assert "a cluster scenario" in refused("cluster-default")

@@ -81,7 +81,7 @@ def _bad(folder):
     return folder / "bad.yaml"
 
 
-@pytest.mark.parametrize("signal", ["terminate", "interrupt"])
+@pytest.mark.parametrize("signal", ["terminate", "interrupt", "hang up"])
 def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
     import signal as signals
 
@@ -94,12 +94,39 @@ def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
         client = LiveClient(line.split()[-1], (tmp_path / "operator.token").read_text().strip())
         stream = client.events()
         assert next(stream)["event"] == "owner"  # a stream does not hold it up
-        process.send_signal(signals.SIGTERM if signal == "terminate" else signals.SIGINT)
+        number = {"terminate": signals.SIGTERM, "interrupt": signals.SIGINT, "hang up": signals.SIGHUP}[signal]
+        process.send_signal(number)
         assert process.wait(30) == 0
         stream.close()
     finally:
         process.kill()
         process.stderr.close()
+
+
+def test_a_signal_that_was_not_announced_is_not_sent(tmp_path):
+    with serving(PLAIN, f"{tmp_path}/m.db", operator_token_file=tmp_path / "token") as url:
+        operator = LiveClient(url, (tmp_path / "token").read_text().strip())
+        operator.create_owner("ann", deposit=5)
+        for name in ("ann.a", "ann.b"):
+            operator.submit(sow(1, 2), name=name.partition(".")[2], owner="ann")
+        command = ["live", "arrive", "--url", url, "--token-file", str(tmp_path / "token")]
+
+        def arrive(*more):
+            done = CliRunner().invoke(app, [*command, *more])
+            return done.exit_code, done.stdout, done.stderr
+
+        status, said, error = arrive("ann.a", "--signal", "7")
+        assert status == 2 and not said and "--signal = 7: expected as announced, 2; or --unannounced" in error
+        assert operator.job("ann.a")["state"] == "submitted"
+        status, said, error = arrive("ann.a", "--signal", "7", "--unannounced")
+        assert status == 1 and '"arrived"' in said and "which was not announced" in error
+        assert arrive("ann.b", "--signal", "2")[0] == 0
+
+
+def test_a_client_loads_nothing_that_is_slow():
+    loaded = "import sys, marketsched.live.client; print({'numpy', 'numba', 'pandas', 'fastapi'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_other_commands_do_not_load_what_live_needs():

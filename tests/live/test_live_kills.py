@@ -34,6 +34,8 @@ RULES = {
     "max_delay": 12,
     "oracle": {"kind": "monte-carlo", "samples": 50},
     "requests_per_second": 1000000,
+    "announced_nodes": "unlimited",
+    "no_show_share": 0.0,  # the fee is FEE
 }
 
 

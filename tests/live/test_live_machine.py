@@ -8,7 +8,9 @@ import pytest
 from draws import many
 from live_tools import MECHANISMS, PLAIN, Owners, config, play, random_quote, refused, replayed, sow, state
 from marketsched.live.configuration import live_config
+from marketsched.live.costs import fee, most_of
 from marketsched.live.machine import LiveMarket
+from marketsched.live.round_end import due
 from marketsched.live.rows import Row
 from marketsched.mechanisms import register
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
@@ -177,12 +179,12 @@ def test_a_limit_counts_what_open_jobs_may_cost():
     ben = market.accounts.get("ben")
     for number, report in enumerate((sow(), sow())):
         offer = market.quote(ben, f"ben.{number}", report)
-        most = market.check_limit(ben, offer, 1)
+        most = most_of(market, ben, offer, sow(), fee(market.config, 1))
         market.apply({"event": "submit", "owner": "ben", "job": f"ben.{number}", "sow": report, "most": most}, 3)
-    error = refused(EventError, market.check_limit, ben, market.quote(ben, "ben.3", sow()), 1)
+    error = refused(EventError, most_of, market, ben, market.quote(ben, "ben.3", sow()), sow(), 0)
     assert "at most 0 credits" in str(error)
     market.apply({"event": "deposit", "owner": "ben", "credits": 0.5}, 4)
-    assert market.check_limit(ben, market.quote(ben, "ben.3", sow()), 1) == 500_000
+    assert most_of(market, ben, market.quote(ben, "ben.3", sow()), sow(), fee(market.config, 1)) == 500_000
 
 
 def test_the_market_ends_with_its_horizon():
@@ -231,7 +233,8 @@ def test_a_job_that_completes_in_the_last_round_is_recorded_and_paid():
     ]
     assert applied.postings[-1].micro == 500_000
     applied = act({"event": "advance"})
-    assert [each["event"] for each in applied.decisions] == ["evict"] and not applied.postings
+    assert [each["event"] for each in applied.decisions] == ["evict"]
+    assert applied.postings[-1].micro == 500_000  # the round it used
     assert not market.rounds_left and all(job.gone for job in market.jobs.values())
     refused(EventError, market.apply, {"event": "advance"}, 20)
     assert replayed(market.config, rows) == [each for row in rows for each in row.decisions]
@@ -239,9 +242,9 @@ def test_a_job_that_completes_in_the_last_round_is_recorded_and_paid():
 
 def test_what_was_booked_up_to_the_last_round_is_paid_when_the_market_closes():
     market, _, act = _to_the_last_round()
-    (due,) = market.due()
-    assert (due["job"], due["outcome"]) == ("ann.short", "overrun")
-    assert act(due).postings[-1].micro == 500_000
+    (ended,) = due(market)
+    assert (ended["job"], ended["outcome"]) == ("ann.short", "overrun")
+    assert act(ended).postings[-1].micro == 500_000
 
 
 @pytest.mark.parametrize("arrival", [100, 9_999_000])
@@ -258,6 +261,7 @@ def test_a_job_that_comes_too_late_costs_no_more_the_later_it_is(arrival):
 
 def test_late_completes_and_open_ends_in_a_log():
     rules = {**PLAIN, "horizon": 9, "mechanism": "posted-price"}
+    del rules["announced_nodes"]
     log = [
         {"round": 1, "event": "submit", "job": "A", "sow": sow(1, 2)},
         {"round": 1, "event": "arrive", "job": "A", "signal": 2},

@@ -9,6 +9,7 @@ from marketsched.live import calls
 from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
+from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
 
@@ -169,7 +170,7 @@ def utility(stated, rules, truth=(*CASES, (None, 1, NEVER)), value=VALUE):
                 market.apply({"event": "arrive", "job": "ann.1"}, next(row))
             if job.state == "running" and job.start + duration == market.round:
                 market.apply({"event": "complete", "job": "ann.1"}, next(row))
-            for event in list(market.due()):
+            for event in list(due(market)):
                 market.apply(event, next(row))
             market.apply({"event": "advance"}, next(row))
         done = job.outcome == "done" and job.state == "completed" and stated["concurrency"] >= 1 and job.end <= 7
@@ -178,6 +179,7 @@ def utility(stated, rules, truth=(*CASES, (None, 1, NEVER)), value=VALUE):
 
 
 MARKET = {**PLAIN, "max_value": 9, "pricing": {"kind": "posted", "prices": [0.5, 0.5, 3.0, 0.5]}, "no_show_fee": 1.0}
+MARKET |= {"no_show_share": 0.0}  # the fee of the theorem, which is the same for every report
 
 
 def lies():

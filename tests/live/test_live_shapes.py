@@ -10,6 +10,7 @@ from live_tools import CLUSTER, check_journal, config, play, refused, replayed
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.live.client import LiveClient
 from marketsched.live.configuration import live_config
+from marketsched.live.costs import fee
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import check_market
 from marketsched.live.serving import serving
@@ -110,7 +111,7 @@ def test_the_fee_counts_devices_where_a_task_takes_several():
         market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
         assert nodes_of(said, config_) == counted
         market.apply({"event": "submit", "owner": "ann", "job": "ann.1", "sow": said}, 2)
-        assert market.fee(market.jobs["ann.1"].nodes) == 2_000_000 * counted
+        assert fee(market.config, market.jobs["ann.1"].nodes) == 2_000_000 * counted
 
 
 def test_a_duration_that_is_no_case_is_refused():

@@ -46,7 +46,12 @@ def test_the_plugin_refuses_what_the_market_does_not_know(tmp_path):
 
 @pytest.mark.slow
 def test_what_the_market_evicts_goes_back_to_the_queue_and_pays_nothing(tmp_path):
-    config = {"pricing": {"kind": "posted", "prices": [0.5]}, "epsilon": -3.0, "threshold": 1.0}
+    config = {
+        "pricing": {"kind": "posted", "prices": [0.5]},
+        "epsilon": -3.0,
+        "threshold": 1.0,
+        "evicted_pay": "nothing",
+    }
     with Trial(tmp_path, config=config) as trial:
         wide, last = trial.announce("wide", 2, later=1), trial.announce("last", 1, (3,))
         trial.batch(wide, nodes=2)

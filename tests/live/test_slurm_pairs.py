@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import plugin_text, write_announced
 from marketsched.live.slurm_shapes import SlurmShape
@@ -89,8 +90,27 @@ def test_completions_say_how_it_went():
     assert (action.kind, action.outcome) == ("complete", "failed")
     moved = replace(WAITS, comment="market:ann.a.r1")
     (first, *_) = decide(view_of(running, [moved])).actions
-    assert {x.outcome for x in decide(view_of(running, [moved])).actions if x.job == "ann.a"} == {"node-failed"}
     assert first.kind == "cancel"  # here ann.a.r1 was not announced
+
+    def outcomes(**more):
+        return {x.outcome for x in decide(view_of(running, [moved], **more)).actions if x.job == "ann.a"}
+
+    assert outcomes() == {"failed"}  # whoever placed a job of that name: it is charged
+    assert outcomes(renewed=frozenset({"ann.a.r1"})) == {"node-failed"}  # the bridge itself announced it
+
+
+@pytest.mark.parametrize(("by", "found"), [("ann", set()), ("operator", {"ann.a.r1"})])
+def test_a_name_alone_does_not_say_that_a_job_was_submitted_again(by, found):
+    class Market:
+        def job(self, name):
+            return {"history": [{"by": by}]}
+
+    bridge = object.__new__(SlurmBridge)
+    bridge.market = Market()
+    running, again = replace(JOB, state="running"), replace(JOB, job="ann.a.r1", state="arrived")
+    known = {each.job: each for each in (running, again)}
+    assert bridge._renewed(known, {"ann.a.r1"}) == found
+    assert not bridge._renewed(known, {"ann.a", "ann.a.r1"}) and not bridge._renewed({"ann.a": running}, {"ann.a.r1"})
 
 
 def test_who_has_no_place_is_cancelled_and_a_statement_is_announced():

@@ -178,3 +178,4 @@ def test_bad_input_is_named():
     env.reset(seed=0)
     refused(lambda: env.step({"owner-1": 99}), "action of owner-1", error=InvalidParameterError)
     refused(lambda: env.step({"owner-9": 0}), "owner-9", error=InvalidParameterError)
+    refused(lambda: env.step({"owner-1": 0}), "action of owner-2 is missing", error=InvalidParameterError)

@@ -12,6 +12,7 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.play.replaying import replay
 
 SIZES = {"capacity": 6, "max_concurrency": 3, "max_duration": 6, "max_value": 50, "max_delay": 20, "seed": 3}
+SIZES["announced_nodes"] = "unlimited"  # owners that act at random announce more than one may by default
 PLAIN = {
     "capacity": 2,
     "max_concurrency": 2,
@@ -20,6 +21,7 @@ PLAIN = {
     "max_delay": 12,
     "pricing": {"kind": "posted", "prices": [0.5]},
     "threshold": 1.0,
+    "announced_nodes": "unlimited",
 }
 CLUSTER = {  # of six nodes
     "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},

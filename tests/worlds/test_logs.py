@@ -62,6 +62,14 @@ def test_a_log_is_read_and_what_is_dropped_is_counted(swf):
     assert market.notes["runs left out: wider than 16 nodes"] == 1 and len(market.jobs) == 3
 
 
+def test_numbers_that_no_machine_has_are_left_out_and_counted():
+    table = {"submit_s": [0, 60, 1e300, 90], "run_s": [60, 60, 60, 1e12], "processors": [1, 1e9, 1, 1]}
+    log = JobLog.of(pd.DataFrame({**table, "requested_s": [1e300, 1, 1, 1], "deadline_s": [1e300, 1, 1, 1]}))
+    assert len(log.table) == 1 and log.table[["requested_s", "deadline_s"]].isna().all(axis=None)
+    left_out = {"rows left out: more than 1,000,000 processors": 1, "rows left out: a time of more than 3,000 years": 2}
+    assert log.counted == left_out
+
+
 def test_requested_times_are_announced_and_real_ones_happen(swf):
     lines = [swf_line(i, 600 * i, 100 * i, requested=1200 if i % 3 else -1) for i in range(1, 31)]
     log = swf_log(swf(lines))

@@ -13,6 +13,8 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError
 
+MOST_PROCESSORS = 1_000_000  # of one run
+LONGEST_SECONDS = 1e11
 REQUIRED = ("submit_s", "run_s", "processors")
 OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
@@ -71,10 +73,11 @@ class JobLog:
             raise InvalidParameterError(f"no column {', '.join(missing)}", place="log", legal=", ".join(REQUIRED))
         rows = pd.DataFrame({name: _numbers(table, name) for name in REQUIRED})
         rows["requested_s"] = _numbers(table, "requested_s") if "requested_s" in table else np.nan
-        rows.loc[~(rows["requested_s"] > 0), "requested_s"] = np.nan
+        rows.loc[~rows["requested_s"].between(0, LONGEST_SECONDS, inclusive="right"), "requested_s"] = np.nan
         for name in ("value", "deadline_s"):
             rows[name] = _numbers(table, name) if name in table else np.nan
             rows.loc[~(rows[name] >= 0), name] = np.nan
+        rows.loc[rows["deadline_s"] > LONGEST_SECONDS, "deadline_s"] = np.nan
         for name in ("user", "executable", "queue"):
             rows[name] = _names(table[name]) if name in table else ""
         rows["urgency"] = _numbers(table, "urgency").fillna(-1).astype(np.int64) if "urgency" in table else -1
@@ -100,6 +103,8 @@ def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:
         "rows left out: no run time": rows["run_s"].isna() | (rows["run_s"] < 0),
         "rows left out: a run of 0 s": rows["run_s"] == 0,
         "rows left out: no processors": ~(rows["processors"] >= 1),
+        f"rows left out: more than {MOST_PROCESSORS:,} processors": rows["processors"] > MOST_PROCESSORS,
+        "rows left out: a time of more than 3,000 years": (rows[["submit_s", "run_s"]] > LONGEST_SECONDS).any(axis=1),
     }
     usable, counted = pd.Series(True, index=rows.index), {}
     for reason, bad in reasons.items():

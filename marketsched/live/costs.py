@@ -1,0 +1,100 @@
+"""What a job may cost its owner: fees, the amount that is held for it, and the limits that these have to keep.
+
+An owner's limit is kept by holds: what its open jobs may cost together is never more than the account may still pay.
+Where prices are made at arrival, a job is charged no more than what was held for it. The bound behind the hold: a start
+is given only where the expected price is at most the expected value, which is at most the highest value V of the
+report. The price does not fall with the duration, so the longest duration of a case, if its share of the case is q,
+costs at most V / q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from marketsched.live.accounts import MICRO, Account
+from marketsched.live.configuration import LiveConfig
+from marketsched.live.statements import most_worth
+from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.mechanism import Offer
+
+if TYPE_CHECKING:
+    from marketsched.live.machine import LiveMarket
+
+LARGEST_SUM = 2**63 - 1  # millionths, of any account
+
+
+def fee(config: LiveConfig, nodes: int, offer: Offer | None = None) -> int:
+    """Return the fee for an announced job that does not come as announced, millionths.
+
+    Parameters
+    ----------
+    config : LiveConfig
+        Has the fee of a node, and the share of the expected price.
+    nodes : int
+        That the job requests.
+    offer : Offer, optional
+        Its plan: what it withholds from others is worth the expected price of its runs.
+    """
+    withheld = 0.0 if offer is None else sum(run.probability * run.price for run in offer.runs)
+    return round(max(config.no_show_fee * nodes, config.no_show_share * withheld) * MICRO)
+
+
+def check_announced(market: LiveMarket, owner: Account, nodes: int) -> None:
+    """Raise EventError if ``nodes`` more would exceed the limit on the announced nodes of an owner's group."""
+    most = market.config.most_announced
+    if most is None:
+        return
+    group = {each.name for each in market.accounts.known.values() if each.belongs_to == owner.belongs_to}
+    waiting = sum(job.nodes for job in market.jobs.values() if job.state == "submitted" and job.owner in group)
+    if waiting + nodes > most:
+        legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
+        raise EventError(place="concurrency", value=nodes, legal=legal)
+
+
+def most_of(market: LiveMarket, owner: Account, offer: Offer, report: Mapping[str, Any], fee_: int) -> int:
+    """Return the most that a job can cost, in millionths.
+
+    Parameters
+    ----------
+    market : LiveMarket
+    owner : Account
+        Whose job it is; an owner without a limit has nothing held.
+    offer : Offer
+        What the market offers for the report.
+    report : mapping
+        The statement of work.
+    fee_ : int
+        Millionths: what it costs if the job does not come.
+
+    Raises
+    ------
+    EventError
+        If the owner's limit forbids it, or the ledger could not hold what all open jobs may cost.
+    """
+    at_arrival = held_at_arrival(market, owner, offer)
+    most = max((round(run.price * MICRO) for run in offer.runs), default=0)
+    if at_arrival:
+        most = round(most_worth(market.statement(report)) * MICRO)
+    most = max(most, fee_)
+    if owner.limit is not None:
+        owed = sum(job.most for job in market.jobs.values() if job.owner == owner.name)
+        left = owner.balance + owner.limit - owed
+        if most > left:
+            what = "a job that may cost" if at_arrival else "a plan of"
+            raise EventError(
+                place="account", value=most / MICRO,
+                legal=f"{what} at most {left / MICRO:g} credits, by the limit of {owner.name}",
+            )  # fmt: skip
+    # A mechanism that makes prices at arrival charges an owner without a limit at most the highest value there is.
+    possible = most if offer.runs or at_arrival else max(most, round(market.config.max_value * MICRO))
+    if market.accounts.market + market.owed + possible > LARGEST_SUM:
+        legal = f"sums of at most {LARGEST_SUM / MICRO:g} credits, which the open jobs may reach"
+        raise EventError(place="account", value=possible / MICRO, legal=legal)
+    return most
+
+
+def held_at_arrival(market: LiveMarket, owner: Account, offer: Offer) -> bool:
+    """Tell whether an owner's limit holds more for a job than its offer says: its price is not known yet."""
+    unpriced = market.decides == "at arrival" or not offer.runs
+    return owner.limit is not None and unpriced and not market.mechanism.free_of_charge

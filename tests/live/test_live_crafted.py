@@ -1,0 +1,250 @@
+"""A database that somebody made up, with a chain of digests that fits: reading it runs nothing."""
+
+import base64
+import copyreg
+import functools
+import io
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+import subprocess
+import zlib
+from contextlib import closing, suppress
+
+import numpy as np
+import pytest
+
+from live_tools import PLAIN, refused, sow
+from marketsched.live import calls
+from marketsched.live.configuration import live_config
+from marketsched.live.database import JournalError
+from marketsched.live.journal import Journal
+from marketsched.live.machine import LiveMarket
+from marketsched.live.plain_state import Classes, plain, rebuilt
+from marketsched.live.playing import check_market, play_journal
+from marketsched.live.principal import Principal
+from marketsched.live.service import LiveService
+from marketsched.live.snapshots import digest_of, frozen, made_by, thawed
+from marketsched.slurm import commands  # what the first dotted name goes through
+
+OPERATOR = Principal("operator", "operator")
+assert commands.subprocess is subprocess
+
+
+class Calls:
+    """Pickled as a call."""
+
+    def __init__(self, function, *said, state=None):
+        self.call = (function, said) if state is None else (function, said, state)
+
+    def __reduce__(self):
+        return self.call
+
+
+def by_name(module, name, *said, protocol=0):
+    """Return a pickle that calls a function that it names, dotted or not, with some texts."""
+    texts = b"".join(b"V" + each.encode() + b"\n" for each in said)
+    if protocol:
+        named = b"".join(b"\x8c" + bytes([len(each)]) + each.encode() for each in (module, name))
+        return b"\x80\x04" + named + b"\x93(" + texts + b"tR."
+    return b"c" + module.encode() + b"\n" + name.encode() + b"\n(" + texts + b"tR."
+
+
+class Persistent(pickle.Pickler):
+    def persistent_id(self, found):
+        return "config" if found == "config" else None
+
+
+def persistent(found):
+    out = io.BytesIO()
+    Persistent(out, 5).dump(found)
+    return out.getvalue()
+
+
+def pickles(touch):
+    """Return pickles, by what they try; each runs the command if `pickle` reads it, or as the old reader did."""
+    objects = np.empty(1, dtype=object)
+    objects[0] = Calls(os.system, touch)
+    extension = b"\x80\x02\x82\xf0(V" + touch.encode() + b"\ntR."
+    argv = b"(lp0\nVsh\naV-c\naV" + touch.encode() + b"\na"
+    dotted = b"cmarketsched.slurm.commands\nsubprocess.Popen\n(" + argv + b"tR."
+    return {
+        "a dotted name": dotted,
+        "a dotted name by STACK_GLOBAL": by_name("marketsched.slurm.commands", "os.system", touch, protocol=4),
+        "a dotted name of a function": by_name("marketsched.live.database", "os.system", touch),
+        "REDUCE": pickle.dumps(Calls(os.system, touch), 2),
+        "GLOBAL": by_name("os", "system", touch),
+        "STACK_GLOBAL": by_name("posix", "system", touch, protocol=4),
+        "INST": b"(V" + touch.encode() + b"\nios\nsystem\n.",
+        "OBJ": b"(cos\nsystem\nV" + touch.encode() + b"\no.",
+        "EXT1": extension,
+        "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + argv + b"\x85\x81.",
+        "BUILD with __setstate__": pickle.dumps(Calls(Calls, print, state={"call": Calls(os.system, touch)}), 2),
+        "getattr chain": b"cbuiltins\ngetattr\n(cmarketsched.live.database\nos\nVsystem\ntR(V"
+        + touch.encode()
+        + b"\ntR.",
+        "functools.partial": pickle.dumps(Calls(functools.partial(os.system, touch)), 2),
+        "functools.reduce": pickle.dumps(Calls(functools.reduce, os.system, (touch, "x")), 2),
+        "copyreg": b"ccopyreg\n__newobj__\n(csubprocess\nPopen\n" + argv + b"tR.",
+        "numpy with objects": pickle.dumps(objects, 5),
+        "pydoc": by_name("pydoc", "pipepager", "x", touch),
+        "persistent id": persistent(["config", Calls(os.system, touch)]),
+        "eval": by_name("builtins", "eval", f"__import__('os').system({touch!r})"),
+        "builtins.map": pickle.dumps(Calls(list, Calls(map, os.system, [touch])), 2),
+        "a dictionary of a market": pickle.dumps({"jobs": {"x": Calls(os.system, touch)}}, 5),
+        "EXT4": extension.replace(b"\x82\xf0", b"\x84\xf0\x00\x00\x00"),
+    }
+
+
+def state(*nodes):
+    return json.dumps({"nodes": list(nodes), "root": [len(nodes) - 1]})
+
+
+def data(touch):
+    """Return states in today's form, by what they try."""
+    nothing = base64.b64encode(b"\0" * 8).decode()
+    popen = {"args": ["sh", "-c", touch]}
+    field = {"fields": 0}
+    return {
+        "class of a module of the package": state(["object", ["marketsched.slurm.commands", "Popen"], popen]),
+        "class that a module imports": state(["object", ["marketsched.live.machine", "Counter"], field]),
+        "class with a dotted name": state(["object", ["marketsched.live.machine", "LiveMarket.__class__"], field]),
+        "function": state(["object", ["os", "system"], {"command": touch}]),
+        "function of the package": state(["object", ["marketsched.mechanisms.sow", "_rebuild"], field]),
+        "class of another package": state(["object", ["subprocess", "Popen"], popen]),
+        "named tuple of none": state(["named", ["subprocess", "Popen"], [touch]]),
+        "member of none": state(["member", ["os", "environ"], touch]),
+        "factory": state(["default", "system", [[touch, touch]]]),
+        "array of objects": state(["array", "|O", [1], "C", True, nothing]),
+        "array of fields of objects": state(["array", [["x", "|O"]], [1], "C", True, nothing]),
+        "type by name": state(["dtype", "numpy.testing._private.utils.runstring"]),
+        "generator": state(["generator", {"bit_generator": "os.system"}, 1, [], 4, 0]),
+        "unknown kind": state(["reduce", ["os", "system"], [touch]]),
+        "module by its path": state(["object", [f"{'../' * 9}tmp/x", "X"], field]),
+        "too deep": "[" * 100_000,
+        "no table": "[]",
+    }  # fmt: skip
+
+
+KINDS = sorted(["pickle: " + each for each in pickles("")] + ["data: " + each for each in data("")])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A market with a snapshot, and a row behind it."""
+    path = tmp_path_factory.mktemp("crafted") / "m.db"
+    service = LiveService(str(path), PLAIN)
+    service.start()
+    service.ask(calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 50})).result(20)
+    service.ask(calls.submit(OPERATOR, {"owner": "ann", "sow": sow(1)})).result(20)
+    service.ask(lambda turn: service.take_snapshot()).result(20)
+    service.stop()
+    return path
+
+
+def craft(path, content):
+    """Put a state into the last snapshot, and make all digests fit: the chain has no key."""
+    journal = Journal(str(path))
+    journal.open(writing=False)
+    config = live_config(journal.market()["configuration"])
+    rows = list(journal.rows())
+    changes, digest = [], ""
+    for row in rows:
+        if row.event == "snapshot":
+            row.body |= {"digest": digest_of(content), "made_by": made_by(config)}
+        digest = journal.seal(row, digest)
+        changes.append((json.dumps(row.body), digest, row.seq))
+    journal.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany("update journal set body = ?, digest = ? where seq = ?", changes)
+        connection.execute("update snapshots set state = ?", (content,))
+
+
+def test_a_crafted_chain_is_read_as_one_that_was_written(written, tmp_path):
+    """The negative control: a state that is one goes through the same hands, and is read."""
+    path = shutil.copy(written, tmp_path / "m.db")
+    market = LiveMarket(live_config(PLAIN))
+    market.usable = 1
+    craft(path, frozen(market))
+    journal = Journal(str(path))
+    journal.open(writing=False)
+    config = live_config(journal.market()["configuration"])
+    error = refused(JournalError, play_journal, config, journal)  # of other accounts than the ledger's
+    journal.close()
+    assert "ledger: " in str(error)
+
+
+def test_the_pickles_do_run_what_they_say(tmp_path):
+    """The other one: `pickle` runs most of them."""
+    ran = 0
+    copyreg.add_extension("os", "system", 0xF0)
+    try:
+        for n, kind in enumerate(pickles("")):
+            canary = tmp_path / str(n)
+            content = pickles(f"touch {canary}")[kind]
+            with suppress(Exception):
+                pickle.loads(content)
+            ran += canary.exists()
+    finally:
+        copyreg.remove_extension("os", "system", 0xF0)
+    assert ran >= 12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crafted_snapshot_runs_nothing(kind, written, tmp_path):
+    path, canary = shutil.copy(written, tmp_path / "m.db"), tmp_path / "canary"
+    touch = f"touch {canary}"
+    form, _, name = kind.partition(": ")
+    content = pickles(touch)[name] if form == "pickle" else data(touch)[name].encode()
+    craft(path, zlib.compress(content))
+    copyreg.add_extension("os", "system", 0xF0)
+    try:
+        errors = [refused(JournalError, check_market, str(path)), refused(JournalError, LiveService, str(path))]
+        refused(JournalError, thawed, zlib.compress(content), live_config(PLAIN))
+    finally:
+        copyreg.remove_extension("os", "system", 0xF0)
+    assert all("the snapshot cannot be read" in str(error) and "--check-all" in str(error) for error in errors)
+    assert not canary.exists()
+    again = LiveService(str(path), check_all=True)
+    again.stop()
+    assert not canary.exists()
+
+
+def test_a_state_that_unpacks_to_no_end_is_refused(monkeypatch):
+    monkeypatch.setattr("marketsched.live.snapshots.LARGEST", 1000)
+    refused(JournalError, thawed, zlib.compress(b"[" * 100_000), live_config(PLAIN))
+
+
+@pytest.mark.parametrize("found", [print, len, lambda: 0, open(os.devnull), np.random.MT19937(1), [Calls(print)]])
+def test_what_is_no_plain_data_is_not_written(found):
+    with pytest.raises((TypeError, ValueError)):
+        plain({"x": found}, Classes(), None)
+
+
+def test_plain_data_comes_back_with_what_it_shares():
+    shared, numbers = [1, 2.5, float("inf"), "\ud800", None, True], np.arange(6.0).reshape(2, 3)[:, ::-1]
+    frozen_array = np.array([1, 2], dtype="<i4")
+    frozen_array.flags.writeable = False
+    rng = np.random.default_rng(5)
+    rng.spawn(2)
+    rng.random(3)
+    fields = np.array([(1, 2.5)], dtype=[("a", "<i8"), ("b", "<f8")])
+    found = {
+        "shared": (shared, shared, frozenset({1, (2, "x")})),
+        3: {"numbers": numbers, "one": numbers[0, 1], "fields": fields, "empty": np.empty((0, 3))},
+        (1, 2): [frozen_array, {4, 5}, np.dtype("<f4"), b"x", bytearray(b"y"), range(3), 1j, rng],
+        "itself": [],
+    }
+    found["itself"].append(found)
+    back = rebuilt(plain(found, Classes(), None), Classes(), None)
+    assert back["itself"][0] is back and back["shared"][0] is back["shared"][1]
+    assert back["shared"] == found["shared"] and list(back) == list(found)
+    for name in ("numbers", "fields", "empty"):
+        assert np.array_equal(back[3][name], found[3][name]) and back[3][name].dtype == found[3][name].dtype
+    assert type(back[3]["one"]) is np.float64
+    array, *others, again = back[1, 2]
+    assert not array.flags.writeable and array.dtype == "<i4"
+    assert others == found[1, 2][1:-1] and type(others[-2]) is range
+    assert again.random() == rng.random() and again.spawn(1)[0].random() == rng.spawn(1)[0].random()

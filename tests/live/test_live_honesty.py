@@ -1,0 +1,209 @@
+"""Probabilities cost something: no computing at a twentieth of its price, no work of others destroyed for nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from live_tools import PLAIN, check_journal, refused, sow
+from marketsched.live import calls
+from marketsched.live.configuration import BEFORE_FEES, live_config, stored_config
+from marketsched.live.principal import Principal
+from marketsched.live.service import LiveService
+from marketsched.live.surprise import Records, factor
+from marketsched.mechanisms.errors import EventError
+
+OPERATOR = Principal("operator", "operator")
+RULES = {  # of the attacks: 8 nodes, runs of a day
+    "capacity": 8,
+    "max_concurrency": 8,
+    "max_duration": 24,
+    "max_value": 3000,
+    "max_delay": 60,
+    "epsilon": -0.2,
+    "threshold": 0.03,
+    "pricing": {"kind": "posted", "prices": [5.0]},
+    "announced_nodes": 16,
+}
+
+
+class Market:
+    """A service whose owners have 10,000 credits each."""
+
+    def __init__(self, path, owners, **rules):
+        self.service = LiveService(str(path), {**RULES, **rules})
+        self.service.start()
+        for name, group in owners.items():
+            self.ask(calls.create_owner(OPERATOR, {"owner": name, "deposit": 10_000, **group}))
+
+    def ask(self, work):
+        return self.service.ask(work).result(20)
+
+    def submit(self, owner, report, name=None):
+        said = {"sow": report, **({} if name is None else {"name": name})}
+        return self.ask(calls.submit(Principal(owner, "owner"), said))
+
+    def arrive(self, job, signal):
+        return self.ask(calls.arrive(Principal(job.partition(".")[0], "owner"), job, {"signal": signal}))
+
+    def advance(self, rounds=1):
+        return self.ask(calls.advance(OPERATOR, {"rounds": rounds}))["decisions"]
+
+    def job(self, name):
+        return self.ask(calls.job(OPERATOR, name))
+
+    def paid(self, owner):
+        return 10_000 - self.ask(calls.account(OPERATOR, owner))["balance"]
+
+
+def ghost(arrival, chance, nodes=8, duration=1):
+    """A job that is announced as unlikely."""
+    return sow(arrival, duration, nodes=nodes, value=2000.0, deadline=arrival + duration + 1, probability=chance)
+
+
+def one_attack(market, attacker, victim, chance=0.02):
+    """Announce an unlikely job, let another one run for 22 rounds, and let the unlikely one come."""
+    begin = market.service.market.round
+    rare = market.submit(attacker, ghost(begin + 22, chance))
+    run = market.submit(victim, sow(begin, 24, nodes=8, value=2900.0, deadline=begin + 24))
+    assert rare["plan"][0]["start"] == begin + 22 and run["plan"][0]["start"] == begin
+    market.arrive(run["job"], 24)
+    market.advance(22)
+    assert market.job(run["job"])["state"] == "running"
+    market.arrive(rare["job"], 1)
+    market.advance(1)
+    found = market.job(run["job"]), market.job(rare["job"])
+    market.advance(4)
+    return found
+
+
+@pytest.fixture
+def market_of(tmp_path):
+    made = []
+
+    def make(*owners, **rules):
+        made.append(Market(tmp_path / f"{len(made)}.db", {n: {} for n in owners} if owners else {}, **rules))
+        return made[-1]
+
+    yield make
+    for n, each in enumerate(made):
+        each.service.stop()
+        check_journal(f"{tmp_path}/{n}.db")
+
+
+def test_who_evicts_its_own_run_pays_for_the_rounds_it_used(market_of):
+    market = market_of("ann")
+    run, rare = one_attack(market, "ann", "ann")
+    assert run["state"] == "evicted" and rare["state"] == "running"
+    price = 22 * 8 * 5.0
+    assert run["charge"] == price and "pays for the rounds it used" in run["reason"]
+    assert market.paid("ann") / price >= 0.8
+
+
+def test_it_paid_a_twentieth_before(market_of):
+    """The negative control."""
+    market = market_of("ann", evicted_pay="nothing")
+    one_attack(market, "ann", "ann")
+    assert market.paid("ann") / (22 * 8 * 5.0) == pytest.approx(0.045, abs=0.001)
+
+
+@pytest.mark.parametrize("group", [None, "lab"])
+def test_related_accounts_count_as_one(group, tmp_path):
+    related = {} if group is None else {"group": group}
+    market = Market(tmp_path / "m.db", {"ann": related, "bea": related}, evicted_pay="own")
+    run, _ = one_attack(market, "bea", "ann")
+    assert run["state"] == "evicted" and run["charge"] == (None if group is None else 22 * 8 * 5.0)
+    market.submit("ann", ghost(market.service.market.round + 5, 0.5))
+    market.submit("bea", ghost(market.service.market.round + 5, 0.5))
+    if group is not None:
+        error = refused(EventError, market.submit, "bea", ghost(market.service.market.round + 5, 0.5))
+        assert "16 of 16 are announced" in str(error)
+    market.service.stop()
+    check_journal(f"{tmp_path}/m.db")
+
+
+@pytest.mark.parametrize(
+    ("chance", "trials"), [(0.02, 12), pytest.param(0.02, 200, marks=pytest.mark.slow), (0.005, 12)]
+)
+def test_others_are_evicted_no_more_often_than_they_were_told(chance, trials, market_of):
+    market, evicted = market_of("eve", "bob"), 0
+    for _ in range(trials):
+        run, rare = one_attack(market, "eve", "bob", chance)
+        evicted += run["state"] == "evicted"
+        if run["state"] != "evicted":
+            assert (run["state"], rare["state"]) == ("running", "missed") and "announced as unlikely" in rare["reason"]
+            assert rare["charge"] == rare_fee(chance)
+    assert evicted == 1
+    assert stats.binomtest(evicted, trials, chance).pvalue > 0.05 or trials < 50
+
+
+def rare_fee(chance):
+    return max(8.0, 0.5 * chance * 8 * 5.0)
+
+
+def test_without_the_limit_every_run_is_evicted(market_of):
+    """The negative control."""
+    market = market_of("eve", "bob", surprise_limit=0)
+    assert all(one_attack(market, "eve", "bob")[0]["state"] == "evicted" for _ in range(5))
+
+
+def test_an_honest_owner_is_hardly_ever_refused():
+    """Ville's inequality: at most one in twenty of honest owners, ever."""
+    rng, refusals = np.random.default_rng(3), 0
+    laws = [(0.02, 0.9), (0.3, 0.7), (0.005, 0.1, 0.5), (0.01,) * 100, (1.0,)]
+    for _ in range(300):
+        records = Records()
+        for _ in range(100):
+            odds = laws[rng.integers(len(laws))]
+            outcome = int(rng.choice(len(odds) + 1, p=[*odds, max(0.0, 1.0 - sum(odds))]))
+            case = None if outcome == len(odds) else outcome
+            if case is not None and records.refuse("x", odds, case, 20.0):
+                refusals += 1
+                break
+            records.add("x", odds, case)
+    assert refusals <= 300 / 20
+
+
+@pytest.mark.parametrize("odds", [(0.02, 0.9), (0.25,) * 4, (0.01,) * 100, (0.5, 0.3, 0.2), (0.0, 0.4), (1.0,)])
+def test_the_mean_of_a_factor_is_at_most_one(odds):
+    never = max(0.0, 1.0 - sum(odds))
+    mean = sum(p * factor(odds, n) for n, p in enumerate(odds) if p) + never * factor(odds, None)
+    assert mean <= 1 + 1e-12
+    if never < min(p for p in odds if p):
+        assert math.isinf(factor((0.0, 1.0), 0))
+
+
+# -- announcements ------------------------------------------------------------------------------------------
+
+
+def test_ghosts_pay_half_of_the_price_that_they_withhold(market_of):
+    market = market_of("eve", no_show_fee=0.1)
+    price = 8 * 24 * 5.0
+    said = market.submit("eve", ghost(2, 0.9, duration=24))
+    assert said["no_show_fee"] == pytest.approx(0.5 * 0.9 * price)
+    quoted = market.ask(calls.quote(Principal("eve", "owner"), {"sow": ghost(9, 0.9, nodes=1, duration=2)}))
+    assert quoted["no_show_fee"] == pytest.approx(
+        max(0.1, 0.5 * sum(r["probability"] * r["price"] for r in quoted["runs"]))
+    )
+    market.advance(2)
+    assert market.job(said["job"])["state"] == "missed" and market.paid("eve") >= 0.5 * 0.9 * price
+
+
+def test_announcements_have_a_limit_by_default(market_of):
+    plain = {key: each for key, each in RULES.items() if key != "announced_nodes"}
+    assert live_config(plain).most_announced == 8  # at least one job of any legal width
+    assert live_config({**plain, "capacity": 100}).most_announced == 25
+    assert live_config({**plain, "announced_nodes": "unlimited"}).most_announced is None
+    market = market_of("eve", announced_nodes=None)
+    market.submit("eve", ghost(5, 0.5))
+    refused(EventError, market.submit, "eve", ghost(5, 0.5))
+
+
+def test_markets_that_were_made_before_keep_their_rules():
+    stored = {**PLAIN}
+    del stored["announced_nodes"]
+    found = stored_config(stored)
+    assert {key: getattr(found, key) for key in BEFORE_FEES} == BEFORE_FEES
+    made = live_config(stored).stored()
+    assert stored_config(made).stored() == made and made["evicted_pay"] == "used"
