@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
+LONGEST_MESSAGE = 1000  # characters
 PLAIN = (str, bytes, int, float, complex, type(None))  # values that travel between processes with their error
 
 
@@ -72,7 +73,7 @@ class MarketschedError(Exception):
 
     def __str__(self) -> str:
         text = self.place + self._tail
-        return f"{self.source}: {text}" if self.source else text
+        return shortened(f"{self.source}: {text}" if self.source else text)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -270,6 +271,19 @@ class _Brief(reprlib.Repr):
 
 
 _BRIEF = _Brief()
+
+
+def shortened(message: str) -> str:
+    """Return a message without its middle if it is very long, as a name may be that somebody else chose.
+
+    Examples
+    --------
+    >>> len(shortened("x" * 10**6))
+    1005
+    """
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"
 
 
 def shown(x: object) -> str:

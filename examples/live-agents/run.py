@@ -14,7 +14,7 @@ from marketsched.live.serving import serving
 ROUNDS, AGENTS, JOBS = 60, 30, 4
 LIARS = {"agent-07": "value", "agent-19": "deadline"}  # says five times its value; says its job has time
 SIZES = {"capacity": 4, "max_concurrency": 2, "max_duration": 6, "max_value": 100, "max_delay": 30}
-CONFIG = {**SIZES, "mechanism": "bid-price", "seed": 1}
+CONFIG = {**SIZES, "mechanism": "bid-price", "seed": 1, "announced_nodes": "unlimited"}
 
 
 def day():

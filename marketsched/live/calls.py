@@ -26,7 +26,7 @@ from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
 from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal, Said
-from marketsched.live.statements import first_arrival, nodes_of
+from marketsched.live.statements import check_size, first_arrival, nodes_of
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
     EventError,
@@ -46,6 +46,7 @@ def quote(who: Principal, said: Said) -> Work:
     """Return the plan and price of a submission now; nothing is changed."""
     who.must_be("owner", "operator")
     asked = read(Submission, said)
+    check_size(asked.sow)
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
@@ -76,6 +77,7 @@ def submit(who: Principal, said: Said) -> Work:
     """Take a statement of work; its plan is final."""
     who.must_be("owner", "operator")
     asked = read(Submission, said)
+    check_size(asked.sow)
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)

@@ -70,6 +70,9 @@ def serve(
     snapshot_rows: Annotated[
         int, typer.Option(help="Rows of the journal between two snapshots; 0: none.", min=0)
     ] = 10_000,
+    snapshot_key: Annotated[
+        Path, typer.Option(help="Holds the key that seals snapshots; made if it is not there.")
+    ] = Path("snapshot.key"),
     check_all: Annotated[
         bool, typer.Option("--check-all", help="Play the whole journal first, not what follows the last snapshot.")
     ] = False,
@@ -89,6 +92,7 @@ def serve(
             operator_token_file=operator_token,
             snapshot_rows=snapshot_rows,
             check_all=check_all,
+            key_file=snapshot_key,
             catch_up=catch_up,
         )
         try:

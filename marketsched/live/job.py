@@ -20,10 +20,11 @@ SURPRISE = "it came in a case announced as unlikely, as this owner's jobs do too
 UNREPORTED = "no service took its arrival in the last round that it announced"
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
-REASONS = {  # of jobs that announced what came
+PAYS_NOTHING, PAYS_USED = "it pays nothing", "it pays for the rounds it used"
+REASONS = {  # journals hold these texts: another one would be a difference; of jobs that announced what came
     "drop": "its plan has no start for this arrival and signal: nothing that was left was worth its price",
     "cancel": "it had to make room before its start: the nodes it counted on are taken (last come, first out)",
-    "evict": "it had to make room while it ran (last come, first out)",
+    "evict": "it had to make room while it ran (last come, first out); it pays nothing",
 }
 # What is kept of a job that has gone, beside its name, owner, state and rows.
 KEPT = ("submitted", "nodes", "arrived", "start", "end", "charge", "outcome", "exit_code", "reason", "may_run")

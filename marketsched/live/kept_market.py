@@ -23,7 +23,7 @@ from marketsched.live.market_view import market_view
 from marketsched.live.owner_view import Cursors
 from marketsched.live.playing import play_journal
 from marketsched.live.rows import Batch, Row
-from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, made_by
+from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, key_in, made_by, seal_of
 from marketsched.live.tokens import Tokens, check_new_file, new_private_file
 from marketsched.live.turn import Turn
 from marketsched.live.upgrading import upgrade
@@ -54,6 +54,8 @@ class KeptMarket:
         Rows of the journal between two snapshots; 0: none is taken.
     check_all : bool
         Play the whole journal at the start, not only the rows after the last snapshot.
+    key_file : path, optional
+        Holds the key that seals snapshots; made if it is not there. A snapshot without that seal is not read.
     catch_up : bool
         Clear the rounds that ended on the clock while no service ran, however many.
 
@@ -74,8 +76,10 @@ class KeptMarket:
         make_clock: Callable[[LiveConfig, str], Clock] = Clock,
         snapshot_rows: int = EVERY_ROWS,
         check_all: bool = False,
+        key_file: str | Path | None = None,
         catch_up: bool = False,
     ) -> None:
+        self._key = None if key_file is None else key_in(Path(key_file))
         self.journal = Journal(url)
         self.tokens = Tokens()  # replaced as a whole: the guard reads it from another thread
         self.recent: deque[Row] = deque(maxlen=RECENT)
@@ -126,7 +130,7 @@ class KeptMarket:
         self.recent.clear()
         self.aside = None  # what is under way is entered when it is done
         ended: list[LiveJob] | None = [] if self.journal.older else None
-        played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, ended=ended)
+        played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, ended=ended, key=self._key)
         if ended is not None:
             self.recent.append(upgrade(self.journal, played, ended, utc_text_now()))
         self.market: LiveMarket = played.market
@@ -199,6 +203,7 @@ class KeptMarket:
     def enter_snapshot(self, turn: Turn, state: bytes, after: int, counts: Counter[str], seconds: float) -> None:
         """Put a state into a batch: of the market behind row ``after``, with the row counts of the tables."""
         said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config), "counts": dict(counts)}
+        said |= {} if self._key is None else {"seal": seal_of(state, self._key)}
         turn.enter_snapshot(turn.record({"event": "snapshot", **said}, SERVICE), state)
         self.snapshots.taken(after, seconds)
 

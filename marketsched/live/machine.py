@@ -22,6 +22,8 @@ from marketsched.live.job import (
     ENDS,
     FREE,
     NOT_COME,
+    PAYS_NOTHING,
+    PAYS_USED,
     REASONS,
     SURPRISE,
     UNREPORTED,
@@ -381,7 +383,7 @@ class LiveMarket:
         elif kind == "evict":
             paid = (owed or {}).get(job.name, 0.0)
             if paid:
-                job.reason = f"{job.reason}; it pays for the rounds it used"
+                job.reason = (job.reason or "").replace(PAYS_NOTHING, PAYS_USED)
                 yield from self._charge(job, paid)
 
     def _charge(self, job: LiveJob, payment: float) -> list[Posting]:

@@ -7,6 +7,7 @@ otherwise, or a lost row stops the start and is named.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,9 +22,11 @@ from marketsched.live.job import LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import Applied, LiveMarket
 from marketsched.live.rows import Row, beside_of_ended
-from marketsched.live.snapshots import digest_of, made_by, thawed
+from marketsched.live.snapshots import digest_of, made_by, sealed, thawed
 from marketsched.live.statements import smallest
 from marketsched.mechanisms.errors import MarketschedError, shown
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ def play_journal(
     *,
     whole: bool = False,
     ended: list[LiveJob] | None = None,
+    key: bytes | None = None,
 ) -> PlayedJournal:
     """Play a journal from its last snapshot if the present code made that snapshot, else from its first row.
 
@@ -74,13 +78,15 @@ def play_journal(
     ended : list, optional
         Gets the jobs that have left. They are then not compared with the table of ended jobs, which journals of
         older formats do not have.
+    key : bytes, optional
+        A snapshot without the seal of this key is passed over.
 
     Raises
     ------
     JournalError
         If a row does not follow from the rows before it; the message names the first such row.
     """
-    played = None if whole else _from_snapshot(config, journal)
+    played = None if whole else _from_snapshot(config, journal, key)
     played = played or PlayedJournal(LiveMarket(config))
     for row in journal.rows(played.seq):
         applied = _applied(played, row)
@@ -113,8 +119,8 @@ def _applied(played: PlayedJournal, row: Row) -> Applied:
     return applied
 
 
-def _from_snapshot(config: LiveConfig, journal: Journal) -> PlayedJournal | None:
-    """Return the market of the last snapshot; None: there is none that this code made.
+def _from_snapshot(config: LiveConfig, journal: Journal, key: bytes | None = None) -> PlayedJournal | None:
+    """Return the market of the last snapshot; None: there is none that this code made and this key has sealed.
 
     Raises
     ------
@@ -130,9 +136,21 @@ def _from_snapshot(config: LiveConfig, journal: Journal) -> PlayedJournal | None
         raise JournalError(f"the snapshot of journal row {row.seq} is damaged", legal=legal)
     if row.body["made_by"] != made_by(config):
         return None
+    if not sealed(state, row.body.get("seal"), key):
+        log.warning(
+            "the snapshot of journal row %d has not the seal of this service's key: all rows are played", row.seq
+        )
+        return None
     market = thawed(state, config)
     after, counts = row.body["after"], row.body["counts"]
     return PlayedJournal(market, after, digest, Counter(counts), after, counts)
+
+
+def check_snapshot(journal: Journal) -> None:
+    """Raise JournalError unless the last snapshot is what its event says; it is not read, which a check needs not."""
+    found = journal.snapshot()
+    if found is not None and digest_of(found[2]) != found[0].body["digest"]:
+        raise JournalError(f"the snapshot of journal row {found[0].seq} is damaged", legal="what was written")
 
 
 def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
@@ -160,7 +178,7 @@ def check_market(url: str) -> PlayedJournal:
             if known is None:
                 raise JournalError("the database holds no market")
             played = play_journal(stored_config(known["configuration"]), journal, whole=True)
-            _from_snapshot(played.market.config, journal)
+            check_snapshot(journal)
     finally:
         journal.close()
     return played

@@ -30,6 +30,7 @@ from marketsched.mechanisms.errors import EventError, MarketschedError
 MOST_TOGETHER = 256  # requests answered by one transaction
 SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their turn
 TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
+EXPENSIVE_SECONDS = 0.003  # a request that took so long is the last of its transaction: others have waited for it
 NOBODY = ""  # the account of what no account asked for
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
@@ -197,7 +198,8 @@ class LiveService(KeptMarket):
                 answers.append((request, down or self._answer(request, batch)))
             now = time.monotonic()
             self._queue.spent(account, now - began)
-            found = None if now > until or len(answers) >= MOST_TOGETHER else self._queue.get(0.0)
+            enough = now > until or now - began > EXPENSIVE_SECONDS or len(answers) >= MOST_TOGETHER
+            found = None if enough else self._queue.get(0.0)
             if found is None:
                 break
             account, request = found

@@ -2,15 +2,19 @@
 
 A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. It is
 plain data (`marketsched.live.plain_state`), because whoever can write the database can write a chain that fits:
-reading one calls nothing. It is read only by the very code that wrote it. In every other case, older snapshots among
-them, the whole journal is played.
+reading one calls nothing. A service that has a key, in a file beside the operator's token, reads only what it has
+sealed with that key, because compiled code trusts the sizes of a market's arrays. A snapshot is read only by the very
+code that wrote it. In every other case, older snapshots among them, the whole journal is played.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import importlib
 import inspect
+import re
+import secrets
 import time
 import zlib
 from functools import cache
@@ -20,7 +24,8 @@ from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
 from marketsched.live.machine import LiveMarket
 from marketsched.live.plain_state import Classes, plain, rebuilt
-from marketsched.mechanisms.errors import shown
+from marketsched.live.tokens import new_private_file
+from marketsched.mechanisms.errors import InvalidParameterError, shown
 from marketsched.mechanisms.registry import get
 from marketsched.play.versions import versions
 
@@ -29,6 +34,7 @@ ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end
 SHARE = 0.05  # of the time, at most, is spent on snapshots
 RETRY_SECONDS = 60.0  # at most, behind a snapshot that came to nothing; the first time it is tried again at once
 ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
+KEY_BYTES = 32
 LARGEST = 2**31  # bytes of a state: what compresses better is no state
 
 
@@ -67,6 +73,39 @@ def _classes(package: str) -> Classes:
 def digest_of(state: bytes) -> str:
     """Return the digest of a snapshot, as its event holds it."""
     return hashlib.sha256(state).hexdigest()
+
+
+def seal_of(state: bytes, key: bytes) -> str:
+    """Return the seal of a snapshot, which only who has the key can make."""
+    return hmac.new(key, state, hashlib.sha256).hexdigest()
+
+
+def sealed(state: bytes, seal: object, key: bytes | None) -> bool:
+    """Tell whether a snapshot may be read: it has the seal of the key, or there is no key."""
+    return key is None or (isinstance(seal, str) and hmac.compare_digest(seal.encode(), seal_of(state, key).encode()))
+
+
+def key_in(path: Path) -> bytes:
+    """Return the key of a file; a new one in a new file, which only its owner can read, if there is none.
+
+    Raises
+    ------
+    OSError
+        If the file can neither be read nor made.
+    InvalidParameterError
+        If it holds something else.
+    """
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        text = secrets.token_hex(KEY_BYTES)
+        with new_private_file(path) as file:
+            file.write(text + "\n")
+    except UnicodeDecodeError:
+        text = ""
+    if not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", text):
+        raise InvalidParameterError(f"{path} holds no key", legal=f"{2 * KEY_BYTES} hexadecimal digits, or no file")
+    return bytes.fromhex(text)
 
 
 def made_by(config: LiveConfig) -> dict[str, str]:

@@ -16,6 +16,9 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.sow import StatementOfWork
 
+MOST_CASES = 256  # of a statement
+MOST_TIMES = 1024  # of a table of values
+
 
 def nodes_of(report: Mapping[str, Any], config: LiveConfig) -> int:
     """Return how many nodes a job requests, as counted by its fee and the limit of announcements.
@@ -32,6 +35,27 @@ def nodes_of(report: Mapping[str, Any], config: LiveConfig) -> int:
 def _counted(shape: Mapping[str, Any], devices: Sequence[str]) -> int:
     devices_of_task = sum(math.ceil(float(shape["each"].get(name, 0))) for name in devices)
     return int(shape.get("tasks", 1)) * max(1, devices_of_task)
+
+
+def check_size(report: object) -> None:
+    """Raise InvalidReportError if a statement has so many cases that others would wait while it is planned.
+
+    It is called before the thread of the market has anything to do with it. What is no statement is refused there.
+    """
+    if not isinstance(report, Mapping):
+        return
+    rows, shapes = report.get("requirements"), report.get("shapes")
+    count = len(rows) if isinstance(rows, list) else 0
+    for shape in shapes if isinstance(shapes, list) else ():
+        law = shape.get("law") if isinstance(shape, Mapping) else None
+        count += len(law) if isinstance(law, list) else 1
+    curve = report.get("value")
+    table = curve.get("values") if isinstance(curve, Mapping) else None
+    if isinstance(table, Mapping) and len(table) > MOST_TIMES:
+        raise InvalidReportError(f"value.values has {len(table):,} times", legal=f"at most {MOST_TIMES:,}")
+    if count > MOST_CASES:
+        where = "requirements has" if isinstance(rows, list) else "shapes have"
+        raise InvalidReportError(f"{where} {count:,} cases", legal=f"at most {MOST_CASES}, similar ones put together")
 
 
 def first_arrival(report: Mapping[str, Any]) -> int:

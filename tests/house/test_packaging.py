@@ -23,7 +23,10 @@ def modules_on_disk() -> dict[str, Path]:
     found = {}
     for package, folder in ROOMS.items():
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in {".py", ".pyi", ".yaml", ".jinja", ".css", ".js", ".lua"} or path.name == "py.typed":
+            if (
+                path.suffix in {".py", ".pyi", ".yaml", ".jinja", ".css", ".js", ".lua", ".html"}
+                or path.name == "py.typed"
+            ):
                 inside = Path(*package.split("."), *path.relative_to(ROOT / folder).parts)
                 found[inside.as_posix()] = path
     return found

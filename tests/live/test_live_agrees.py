@@ -77,6 +77,7 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     rounds = 8 if name != "google-recurring" else ROUNDS or limits.horizon
     sizes = ("capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay")
     config = {key: getattr(limits, key) for key in sizes} | {"mechanism": mechanism, "requests_per_second": 1e6}
+    config |= {"announced_nodes": "unlimited", "surprise_limit": 0}  # one owner has all jobs
     expected = [
         (event.round, event.kind.value, str(event.job), event.completion, event.payment)
         for event in play(MarketLoop(setup_of(name, mechanism).mechanism), TruthfulOwners(setup.jobs), rounds)

@@ -27,6 +27,7 @@ from marketsched.live.playing import check_market, play_journal
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import digest_of, frozen, made_by, thawed
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.slurm import commands  # what the first dotted name goes through
 
 OPERATOR = Principal("operator", "operator")
@@ -201,15 +202,38 @@ def test_a_crafted_snapshot_runs_nothing(kind, written, tmp_path):
     craft(path, zlib.compress(content))
     copyreg.add_extension("os", "system", 0xF0)
     try:
-        errors = [refused(JournalError, check_market, str(path)), refused(JournalError, LiveService, str(path))]
+        assert check_market(str(path)).seq > 3  # which reads no snapshot
+        error = refused(JournalError, LiveService, str(path))
+        sealing = LiveService(str(path), key_file=tmp_path / "key")  # passes it over
+        sealing.stop()
+        assert sealing.walk.last == 0 and sealing.last_seq > 3
         refused(JournalError, thawed, zlib.compress(content), live_config(PLAIN))
     finally:
         copyreg.remove_extension("os", "system", 0xF0)
-    assert all("the snapshot cannot be read" in str(error) and "--check-all" in str(error) for error in errors)
+    assert "the snapshot cannot be read" in str(error) and "--check-all" in str(error)
     assert not canary.exists()
     again = LiveService(str(path), check_all=True)
     again.stop()
     assert not canary.exists()
+
+
+def test_a_state_without_the_seal_is_not_read(written, tmp_path, caplog):
+    """Not even one that a service wrote: its arrays may have been changed."""
+    path, key = shutil.copy(written, tmp_path / "m.db"), tmp_path / "key"
+
+    def begins_from(key_file):
+        service = LiveService(str(path), key_file=key_file)
+        service.start()
+        service.ask(lambda turn: service.take_snapshot()).result(20)
+        service.stop()
+        return service.walk.last
+
+    assert begins_from(key) == 0 and "has not the seal of this service's key" in caplog.text
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert begins_from(key) > 0 and begins_from(tmp_path / "other key") == 0 and begins_from(None) > 0
+    for content in ("x", "é", "ab" * 31):
+        key.write_text(content)
+        assert "holds no key" in str(refused(InvalidParameterError, LiveService, str(path), key_file=key))
 
 
 def test_a_state_that_unpacks_to_no_end_is_refused(monkeypatch):

@@ -104,7 +104,9 @@ def test_who_evicts_its_own_run_pays_for_the_rounds_it_used(market_of):
 def test_it_paid_a_twentieth_before(market_of):
     """The negative control."""
     market = market_of("ann", evicted_pay="nothing")
-    one_attack(market, "ann", "ann")
+    run, _ = one_attack(market, "ann", "ann")
+    # Journals that were written before hold these very words.
+    assert run["reason"] == "it had to make room while it ran (last come, first out); it pays nothing"
     assert market.paid("ann") / (22 * 8 * 5.0) == pytest.approx(0.045, abs=0.001)
 
 

@@ -16,7 +16,7 @@ from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 
 OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
@@ -270,6 +270,22 @@ def test_a_database_that_goes_away_and_comes_back():
             check_journal(server.url)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_statements_that_would_hold_others_up_are_refused_before_the_market_sees_them():
+    rows = [{"arrival": 1, "duration": 1 + n % 3, "probability": 0.001} for n in range(257)]
+    curve = {"kind": "table", "values": {str(n): 1.0 for n in range(1, 1026)}}
+    shape = {"each": {"cpu": 1}, "on": {"a": [1]}, "law": [0.001] * 257}
+    for report, words in (
+        ({**sow(1), "requirements": rows}, "requirements has 257 cases: expected at most 256"),
+        ({**sow(1), "value": curve}, "value.values has 1,025 times: expected at most 1,024"),
+        ({"value": curve, "arrival": 1, "shapes": [shape]}, "value.values"),
+        ({"value": {}, "arrival": 1, "shapes": [shape]}, "shapes have 257 cases"),
+    ):
+        for call in (calls.submit, calls.quote):
+            assert words in str(refused(InvalidReportError, call, ANN, {"sow": report}))
+    for report in ({**sow(1), "requirements": rows[:256]}, [], {"requirements": 3}, {"shapes": [3], "value": 1}):
+        calls.submit(ANN, {"sow": report})  # what is wrong with these is said by the market
 
 
 # -- clocks -------------------------------------------------------------------------------------------------

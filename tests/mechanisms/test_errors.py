@@ -68,3 +68,8 @@ def test_whatever_was_seen_is_shown_in_a_short_line(name):
 
 def test_nested_values_are_shown_in_their_order_and_numbers_of_numpy_as_numbers():
     assert errors.shown({"b": np.float64(1.0), "a": (1, None)}) == "{'b': 1.0, 'a': (1, None)}"
+
+
+def test_a_long_name_makes_no_long_message():
+    error = InvalidParameterError(f"job = {'x' * 100_000!r} is unknown", legal="a job submitted before")
+    assert len(str(error)) < 1010 and str(error).endswith("expected a job submitted before")

@@ -24,6 +24,8 @@ DATA = (  # beside modules: what the commands read, one of each kind
     "marketsched/mechanisms/__init__.pyi",
     "marketsched/config/scenarios/synthetic-pipelines.yaml",
     "marketsched/live/job_submit.lua",
+    "marketsched/live/assets/page.html",
+    "marketsched/live/assets/page.js",
     "marketsched/show/reports/report.jinja",
     "marketsched/show/reports/report.css",
     "marketsched/dashboard/assets/page.css",

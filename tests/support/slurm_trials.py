@@ -52,7 +52,11 @@ class Trial:
         lua = folder / "job_submit.lua"
         lua.write_text(plugin_text(self.announced, default=True))
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
-        self.config = {**sizes, **(config or {"pricing": {"kind": "posted", "prices": [0.5]}})}
+        self.config = {
+            **sizes,
+            "announced_nodes": "unlimited",
+            **(config or {"pricing": {"kind": "posted", "prices": [0.5]}}),
+        }
         self.rules = BridgeRules(announced=self.announced, node_patience=node_patience)
         try:
             self.cluster = self.stack.enter_context(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from marketsched import config
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shortened
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.results.output import check_target
 from marketsched.results.output import file_name as file_name
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from marketsched.results.result import Result
 
 REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-LONGEST_LINE = 2000  # letters of an error: a name may be as long as its author likes
 
 
 def known_mechanisms(begun: str) -> list[str]:
@@ -163,10 +162,7 @@ def one_line_errors() -> Iterator[None]:
 
 def stop(message: str, status: int) -> NoReturn:
     """Say ``message`` in one line on standard error, and leave with ``status``."""
-    line = " ".join(message.split())
-    if len(line) > LONGEST_LINE:
-        line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
-    typer.echo(f"marketsched: {line}", err=True)
+    typer.echo(f"marketsched: {shortened(' '.join(message.split()))}", err=True)
     raise typer.Exit(status)
 
 
