@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def no_tiny_domains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tiny domains that an audit begins with: they take seconds of each."""
-    monkeypatch.setattr("marketsched.truthfulness.audit.TINY_SECONDS", 0.0)
+    monkeypatch.setattr("marketsched.truthfulness.audit.TINY_PLAYS", 0)
 
 
 @pytest.fixture(scope="session")

@@ -28,8 +28,19 @@ def plays_ahead(entrant: NamedMechanism, plan: Plan) -> PlaysAhead:
     return PlaysAhead(market, plan.helpers)
 
 
+def market_at_hand(entrant: NamedMechanism, plan: Plan, errors: list[str]) -> MarketAtHand | None:
+    """Return the market of the audit's seed; None, with the reason: it cannot be built."""
+    try:
+        market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data, plan.workload)
+    except MarketschedError as error:
+        errors.append(f"not played at hand: {error}")
+        return None
+    return market
+
+
 def screened_at_hand(
     entrant: NamedMechanism,
+    market: MarketAtHand | None,
     plan: Plan,
     purse: Purse,
     part: float,
@@ -37,16 +48,13 @@ def screened_at_hand(
     menus: Callable[[], bool],
     ahead: PlaysAhead,
 ) -> Screened | None:
-    """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
+    """Play single lies of many owners in the market of the audit's seed; None: there is none.
 
     ``part`` is the share of the remaining budget that may be spent. ``menus`` is called when the market stands, before
     the first play, and says whether payments are compared with menus at arrival, on which certificates rest.
     """
     what = f"{entrant.label}: lies in the market at hand"
-    try:
-        market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data, plan.workload)
-    except MarketschedError as error:
-        errors.append(f"not played at hand: {error}")
+    if market is None:
         return None
     try:
         _ = market.outcomes

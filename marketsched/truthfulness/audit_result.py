@@ -15,6 +15,16 @@ from marketsched.truthfulness.audited import MechanismAudit
 from marketsched.truthfulness.searches.gain_file import gain_sentence, gain_text
 from marketsched.truthfulness.searches.witness_file import witness_text
 from marketsched.truthfulness.sentences import joint_words, pooled_words, sentence
+from marketsched.truthfulness.statuses import (
+    CLEAN,
+    CUT,
+    MISCHARGED,
+    NOT_AUDITED,
+    PROFITABLE,
+    STATUSES,
+    TRUTH_FAILS,
+    UNDECIDED,
+)
 
 # Columns of the table of confirmed lies.
 CONFIRMED = [
@@ -76,6 +86,30 @@ class Audit:
         return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
 
     @property
+    def mischarged(self) -> bool:
+        """Whether a job paid what its menu does not say, under a mechanism that promises something."""
+        return any(each.mischarged for each in self.mechanisms)
+
+    @property
+    def cut(self) -> bool:
+        """Whether seconds ended a part before its plays were made."""
+        return any(each.cut for each in self.mechanisms)
+
+    @property
+    def status(self) -> int:
+        """The exit status, see `marketsched.truthfulness.statuses`."""
+        applies = {
+            NOT_AUDITED: bool(self.not_audited),
+            TRUTH_FAILS: bool(self.truth_fails),
+            PROFITABLE: self.profitable,
+            MISCHARGED: self.mischarged,
+            UNDECIDED: self.undecided,
+            CUT: self.cut,
+            CLEAN: True,
+        }
+        return next(status for status in STATUSES if applies[status])
+
+    @property
     def summary(self) -> pd.DataFrame:
         """One row per mechanism."""
         return pd.DataFrame([_row(each) for each in self.mechanisms])
@@ -107,7 +141,8 @@ class Audit:
                     texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
                 if one.smallest is not None:
                     texts[f"smallest-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.smallest)
-        meta = {**self.meta, "complete": self.complete}
+        told = {"status": self.status, "status_words": STATUSES[self.status]}
+        meta = {**self.meta, "complete": self.complete, **told}
         return Result("audit", tables, self.summary, meta, texts, kept=self.kept)
 
 
@@ -161,9 +196,12 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
         "seems_to_pay": "; ".join(each.seems()[:2]),
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,
+        "detectable_by": "" if at_hand is None else ", ".join(at_hand.finished),
         "power": power,
         "power_of": weakest,
         "power_worlds": max((len(p.means) for p in each.pooled), default=0),
+        "irreproducible": each.irreproducible,
+        "mischarged": each.mischarged,
         "refused": 0 if at_hand is None else at_hand.refused,
         "failed": 0 if at_hand is None else at_hand.failed,
         "cut": ", ".join(each.cut),

@@ -71,6 +71,8 @@ class MechanismAudit:
     scenario: Scenario | None = None  # with this mechanism
     tiny: TinyFound = field(default_factory=TinyFound)
     joint: tuple[JointGain, ...] = ()  # owners with several jobs, those that gain most first
+    irreproducible: str = ""  # why two plays of one seed end differently, so that no lie was played; empty: they do not
+    beside_menu: str = ""  # the first payment that is none of its menu; empty: none was seen
 
     def __repr__(self) -> str:
         """Return the figures of the summary."""
@@ -94,7 +96,12 @@ class MechanismAudit:
     @property
     def audited(self) -> bool:
         """Whether anything is known: an owner was certified, or a lie was played against the truth."""
-        return self.compared or len(self.certificates) > 0
+        return not self.irreproducible and (self.compared or len(self.certificates) > 0)
+
+    @property
+    def mischarged(self) -> str:
+        """The first payment that is none of its menu, where the mechanism promises something; empty: none was seen."""
+        return "" if self.promise == "none" else self.beside_menu
 
     @property
     def exact(self) -> Gain | None:

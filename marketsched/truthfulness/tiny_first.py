@@ -7,9 +7,9 @@ a mechanism that promises truth ex post or in expectation; for one that promises
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.results.views import exact_amount
-from marketsched.truthfulness.checks.tiny_domains import TinyGain, TinyPlays, largest_gain, tiny_domains
+from marketsched.truthfulness.checks.tiny_domains import Factory, TinyGain, TinyPlays, largest_gain, tiny_domains
+from marketsched.truthfulness.situations.reproducible import NOT_PASSED, repeats
 from marketsched.worlds.workload import Workload
 
 PROMISING = ("ex post", "in expectation")
+TINY_PLAYS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class TinyFound:
     """The results of the tiny domains.
 
     ``asked`` counts lies, ``domains`` those gone through; ``left_out`` says why others were not, each reason with the
-    domains it holds for; ``breaks`` says whether the gain breaks a promise.
+    domains it holds for; ``breaks`` says whether the gain breaks a promise; ``drew`` whether the mechanism has drawn
+    from its stream, so that what was compared is one stream of its draws.
     """
 
     gain: TinyGain | None = None
@@ -37,6 +40,7 @@ class TinyFound:
     domains: int = 0
     left_out: str = ""
     breaks: bool = False
+    drew: bool = False
 
     @property
     def words(self) -> str:
@@ -51,7 +55,8 @@ class TinyFound:
         if not self.domains:
             return f"no tiny domain was played: {self.left_out}" if self.left_out else ""
         others = f"; others were not played: {self.left_out}" if self.left_out else ""
-        none = f"all of whose reports were played, no lie of {self.asked:,} pays"
+        one = " for one stream of the mechanism's draws" if self.drew else ""
+        none = f"all of whose reports were played, no lie of {self.asked:,} pays{one}"
         return f"in {self.domains} tiny domains, {none}{others}"
 
 
@@ -64,7 +69,7 @@ def _in_words(sow: StatementOfWork) -> str:
     return f"{nodes}, worth {worth}, arrival with probability {fates}"
 
 
-def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None) -> TinyFound:
+def in_tiny_domains(scenario: Scenario, tolerance: float, most: int = TINY_PLAYS) -> TinyFound:
     """Play the mechanism of a scenario in all tiny domains.
 
     Parameters
@@ -73,13 +78,14 @@ def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None)
         Its mechanism's parameters are kept, its sizes are those of each domain.
     tolerance : float
         Credits; gains up to it do not count.
-    seconds : float or None
-        Of the processor, after which no further domain is begun, so that a busy machine ends none of them.
+    most : int
+        Plays, after which no further domain is begun; all domains together have fewer.
     """
     best: TinyGain | None = None
     asked = domains = 0
+    drew = False
     reasons: defaultdict[str, list[str]] = defaultdict(list)  # domains, by what kept them from being played
-    promise, began = "none", time.process_time()
+    promise, played = "none", 0
 
     def build(*, rng: np.random.Generator, **sizes: Any) -> Mechanism:
         nonlocal promise
@@ -89,8 +95,8 @@ def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None)
         return made
 
     for name, domain in tiny_domains().items():
-        if seconds is not None and time.process_time() - began > seconds:
-            reasons["the seconds ended"].append(f"{name} and later ones" if domains else "all")
+        if played >= most:
+            reasons["the plays ended"].append(f"{name} and later ones" if domains else "all")
             break
         plays = TinyPlays(build, domain)
         try:
@@ -98,8 +104,22 @@ def in_tiny_domains(scenario: Scenario, tolerance: float, seconds: float | None)
         except Exception as error:  # a mechanism may raise anything: sizes may not suit it
             reasons[str(error)].append(name)
             continue
+        finally:
+            played += plays.made
         asked, domains = asked + n, domains + 1
-        if gain is not None and not plays.drew and (best is None or gain.gain > best.gain):
+        drew |= plays.drew
+        if gain is None or plays.drew or (best is not None and gain.gain <= best.gain):
+            continue
+        if repeats(partial(_again, build, gain)):
             best = gain
+        else:
+            reasons[f"it {NOT_PASSED}"].append(name)
     left_out = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-    return TinyFound(best, asked, domains, left_out, best is not None and promise in PROMISING)
+    return TinyFound(best, asked, domains, left_out, best is not None and promise in PROMISING, drew)
+
+
+def _again(build: Factory, gain: TinyGain) -> float:
+    """Return the gain of a lie that is played anew."""
+    plays, i = TinyPlays(build, gain.domain), gain.owner
+    lying = (*gain.profile[:i], gain.lie, *gain.profile[i + 1 :])
+    return plays.utility(i, gain.profile[i], lying) - plays.utility(i, gain.profile[i], gain.profile)

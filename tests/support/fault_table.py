@@ -30,10 +30,7 @@ def found_by_audit(fault: str, plays: int, seed: int) -> tuple[int, str]:
     """Return the exit status of an audit within so many plays, and what it found, in words."""
     whole = audit(market(), [registered(fault)], plays=plays, budget=None, seed=seed, per_owner=True)
     (one,) = whole.mechanisms
-    status = (
-        6 if whole.truth_fails else 4 if whole.not_audited else 3 if whole.profitable else 5 if whole.undecided else 0
-    )
-    return status, _words(one)
+    return whole.status, _words(one)
 
 
 def _words(one: MechanismAudit) -> str:

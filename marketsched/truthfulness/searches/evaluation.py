@@ -10,7 +10,6 @@ once.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +21,7 @@ from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies import Combination, Misreport, PublicInformation, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.searches.processor import processor_seconds
 from marketsched.truthfulness.situations.plays import Played, World
 from marketsched.truthfulness.situations.situation import Situation
 
@@ -53,20 +53,20 @@ class Budget:
     plays : int or None
         Most plays; equal plays that are not made again do not count.
     seconds : float or None
-        Most seconds.
+        Most seconds of the processor, of this process and its workers.
     """
 
     def __init__(self, plays: int | None, seconds: float | None) -> None:
         self.most_plays, self.most_seconds = plays, seconds
         self.plays = 0
         self._asked = 0  # plays that were asked for, those already made included
-        self._begin = time.perf_counter()
+        self._begin = processor_seconds()
         self._share = 1.0
 
     @property
     def seconds(self) -> float:
-        """Seconds so far."""
-        return time.perf_counter() - self._begin
+        """Seconds of the processor so far."""
+        return processor_seconds() - self._begin
 
     @property
     def used(self) -> float:

@@ -87,6 +87,7 @@ class Screening:
                     if self._truth_holds(owner):
                         self.try_lie(owner, lie)
                     self._tell(self.budget.used)
+                self.found.finished.append(now)
         except BudgetSpent:
             self.found.cut = f"the screen ended before {now} was played for all owners" if self.found.gains else ""
         self.found.plays = self.budget.plays
