@@ -81,7 +81,7 @@ class AuditKind(ResultKind):
 
     def data(self, result: Result) -> dict[str, Any]:
         pays = result.summary["regret_lower"] > result.meta["tolerance"]
-        profitable = bool(pays.any() or any(row.get("fixed_lie") or row.get("tiny_breaks") for row in result.records()))
+        profitable = bool(pays.any() or any(row.get("tiny_breaks") for row in result.records()))
         undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
         failing = [row["mechanism"] for row in result.records() if row.get("truth_fails")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
@@ -119,22 +119,16 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
         if row.get("kind") in KINDS_OF_GAIN:
             promise = PROMISES.get(row["promise"], f"truth-telling ({row['promise']})")
             notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
-        if row.get("smallest_lie"):
-            least = at_least(row["smallest_gain"])
-            notes.append(f"{name}: the smallest lie that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for the menu of each owner; checks: {row['rests_on']}")
     if row.get("tiny_domains"):
         broken = f", although it promises {PROMISES['in expectation']}" if row["tiny_breaks"] else ""
         notes.append(f"{name}: {row['tiny_domains']}{broken}")
-    if row.get("fixed_lie"):
-        notes.append(f"{name}: a fixed lie pays: {row['fixed_lie']}")
     if row.get("seems_to_pay"):
         notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
     clean = (
         row.get("audited", True)
         and not row["regret_lower"] > tolerance
-        and not row.get("fixed_lie")
         and not row.get("tiny_breaks")
         and not row.get("seems_to_pay")
     )
@@ -156,9 +150,6 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
         )
     if row.get("cut"):
         notes.append(f"{name}: the seconds cut off {row['cut']}")
-    if row["outside_model"]:
-        what = f"{row['outside_model']} gains at least {at_least(row['outside_gain'])}"
-        notes.append(f"{name}: outside the model of the theorems: {what}")
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
 
 
@@ -175,8 +166,8 @@ def _could_have_found(row: dict[str, Any]) -> str:
         )
     if math.isfinite(row["power"]):
         said.append(
-            f"over {row['power_worlds']} worlds a gain by {row['power_of']} of {at_most(100 * row['power'])} % of the "
-            "job's value on average would have been confirmed with 90 % probability"
+            f"{row['power_of']}: {row['power_worlds']} fresh worlds would have confirmed a gain by this one lie of "
+            f"{at_most(100 * row['power'])} % of its job's value on average with 90 % probability"
         )
     return "; ".join(said) or "too few plays to state the gain that would have been detected"
 

@@ -95,6 +95,10 @@ class Purse:
             "budget_seconds": None if seconds is None else seconds * part,
         }
 
+    def further(self, times: float) -> Budget:
+        """Return a budget of so many times the plays of the whole, within the seconds that are left."""
+        return Budget(None if self.plays is None else int(times * self.plays), self.seconds_left)
+
     def budget(self, part: float) -> Budget:
         """Return a budget of this part of the remainder."""
         given = self.share(part)
@@ -103,5 +107,5 @@ class Purse:
     def note(self, what: str, plays: int, budget: Budget | None = None) -> None:
         """Count the spent plays and seconds; record a part that the time limit ended."""
         self.spent += plays
-        if budget is not None and budget.most_seconds is not None and budget.seconds >= budget.most_seconds:
+        if budget is not None and budget.cut:
             self.cut.append(what)

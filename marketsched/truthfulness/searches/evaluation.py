@@ -62,6 +62,7 @@ class Budget:
         self._asked = 0  # plays that were asked for, those already made included
         self._begin = processor_seconds()
         self._share = 1.0
+        self.cut = False  # seconds ended a phase
 
     @property
     def seconds(self) -> float:
@@ -78,7 +79,9 @@ class Budget:
     @property
     def out_of_time(self) -> bool:
         """Whether the seconds of the phase are spent."""
-        return self.most_seconds is not None and self.seconds >= self._share * self.most_seconds
+        over = self.most_seconds is not None and self.seconds >= self._share * self.most_seconds
+        self.cut |= over
+        return over
 
     @property
     def plays_left(self) -> int | None:
@@ -98,6 +101,7 @@ class Budget:
         """Raise `BudgetSpent` if the phase has had its share."""
         self._asked += 1
         if self.used >= self._share:
+            _ = self.out_of_time
             raise BudgetSpent
 
     def rest(self) -> Budget:
@@ -186,6 +190,12 @@ class Evaluator:
             return  # the budget would end before the first candidates have been through all worlds
         self._worlds = [world for world, _ in listed]
         self.weights = np.array([weight for _, weight in listed])
+
+    def draw_worlds(self) -> None:
+        """Draw worlds from now on, where they were enumerated; gains in those are not comparable."""
+        self.weights = None
+        self._worlds.clear()
+        self._true.clear()
 
     @property
     def exact(self) -> bool:

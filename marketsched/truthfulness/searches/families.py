@@ -42,6 +42,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
+OUTSIDE = ("delay", "split", "overrun")  # families of conduct that begins at the birth, and that no theorem covers
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 
 

@@ -98,15 +98,28 @@ class Screened:
 
     @property
     def best_counted(self) -> Gain | None:
-        """The lie that breaks the promise by most; None: none does."""
+        """The lie that breaks the promise by most, of equal ones that of the job submitted first; None: none does."""
         found = [g for g in (*self.checked, *self.gains) if g.counted > 0]
-        return max(found, key=lambda g: (g.counted, -g.size), default=None)
+        if not found:
+            return None
+        place = {job.name: i for i, job in enumerate(self.market.setup.jobs)}
+        return max(found, key=lambda g: (g.counted, -place[g.owner.name], -g.size))
 
     @property
     def best_own_law(self) -> Gain | None:
         """The lie with the largest gain over the own law, by a mechanism that drew nothing; None: none gains."""
         found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
         return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
+
+    def promoted(self, most: int) -> list[Misreport]:
+        """Return the fixed lies that gained most on average in the market at hand, as shares of the values."""
+        shares: dict[int, list[float]] = {}
+        for g in self.gains:
+            value = g.owner.truth.value.highest
+            if g.misreport in SCREENED and value > 0:
+                shares.setdefault(SCREENED.index(g.misreport), []).append(g.gain / value)
+        order = sorted(shares, key=lambda i: -float(np.mean(shares[i])))
+        return [SCREENED[i] for i in order[:most]]
 
     @property
     def gainers(self) -> int:
