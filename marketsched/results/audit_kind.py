@@ -81,7 +81,7 @@ class AuditKind(ResultKind):
 
     def data(self, result: Result) -> dict[str, Any]:
         pays = result.summary["regret_lower"] > result.meta["tolerance"]
-        profitable = bool(pays.any() or any(row.get("tiny_breaks") for row in result.records()))
+        profitable = bool(pays.any())
         undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
         failing = [row["mechanism"] for row in result.records() if row.get("truth_fails")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
@@ -121,17 +121,9 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
             notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for the menu of each owner; checks: {row['rests_on']}")
-    if row.get("tiny_domains"):
-        broken = f", although it promises {PROMISES['in expectation']}" if row["tiny_breaks"] else ""
-        notes.append(f"{name}: {row['tiny_domains']}{broken}")
     if row.get("seems_to_pay"):
         notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
-    clean = (
-        row.get("audited", True)
-        and not row["regret_lower"] > tolerance
-        and not row.get("tiny_breaks")
-        and not row.get("seems_to_pay")
-    )
+    clean = row.get("audited", True) and not row["regret_lower"] > tolerance and not row.get("seems_to_pay")
     if clean and row.get("screened_owners"):
         notes.append(f"{name}: {_could_have_found(row)}")
     if row.get("gained_ex_post"):

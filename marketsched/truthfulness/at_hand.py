@@ -15,6 +15,7 @@ from marketsched.truthfulness.searches.joint_reports import JointGain, joint_gai
 from marketsched.truthfulness.searches.looking import (
     AT_HAND,
     DECIDING,
+    ON_WORLDS,
     decided_on_worlds,
     lies_for_worlds,
     look_at_hand,
@@ -100,7 +101,7 @@ def on_worlds(
     what = f"{entrant.label}: lies on fresh worlds"
     plan.tell(what, purse.whole())
     purse.start()
-    budget, more = purse.further(1 - AT_HAND), purse.further(DECIDING)
+    budget, more = purse.further(ON_WORLDS), purse.further(DECIDING)
     try:
         given: dict[str, Any] = {"nobody_later": nobody_later, "data": plan.data, "workload": plan.workload}
         found = lies_on_worlds(

@@ -45,7 +45,6 @@ from marketsched.truthfulness.searches.on_worlds import OnWorlds
 from marketsched.truthfulness.searches.plays_ahead import Helpers, ready, truth_of
 from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.situations.reproducible import NOT_PASSED, not_reproducible, repeats
-from marketsched.truthfulness.tiny_first import TINY_PLAYS, in_tiny_domains
 
 
 @legal
@@ -197,8 +196,6 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
         why = "" if market is None else not_reproducible(market)
         if why:
             return _unrepeatable(entrant, why)
-        plan.tell(f"{entrant.label}: tiny domains", 0.0)
-        tiny = in_tiny_domains(entrant.scenario, plan.tolerance, TINY_PLAYS)
     except KeyboardInterrupt:
         raise _Stopped(None) from None
     certified: Certified | None = None
@@ -248,7 +245,6 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
         tuple(purse.cut),
         purse.spent,
         entrant.scenario,
-        tiny,
         tuple(joint),
         "",
         beside_menu,

@@ -169,8 +169,6 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "exact": bool(best.deviation.exact) if best is not None and named else bool(words),
         "sentence": told if each.headline is None else gain_sentence(each.headline),
         "plays": each.plays,
-        "tiny_domains": each.tiny.words,
-        "tiny_breaks": each.tiny.breaks,
         "joint": joint_words(each.joint),
         "seems_to_pay": "; ".join(each.seems()[:2]),
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,

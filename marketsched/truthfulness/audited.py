@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.on_worlds import Claim, OnWorlds
 from marketsched.truthfulness.searches.screened import Gain, Screened, first_of
 from marketsched.truthfulness.sentences import sentence
-from marketsched.truthfulness.tiny_first import TinyFound
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,7 +31,6 @@ class MechanismAudit:
     cut: tuple[str, ...] = ()  # parts that seconds ended before their plays were made
     plays: int = 0
     scenario: Scenario | None = None  # with this mechanism
-    tiny: TinyFound = field(default_factory=TinyFound)
     joint: tuple[JointGain, ...] = ()  # owners with several jobs, those that gain most first
     irreproducible: str = ""  # why two plays of one seed end differently, so that no lie was played; empty: they do not
     beside_menu: str = ""  # the first payment that is none of its menu; empty: none was seen
@@ -118,7 +116,7 @@ class MechanismAudit:
 
     def pays(self, tolerance: float) -> bool:
         """Return whether a lie is known to gain more than ``tolerance`` credits, in a way that the promise excludes."""
-        return self.regret_lower > tolerance or self.tiny.breaks
+        return self.regret_lower > tolerance
 
     def seems(self) -> list[str]:
         """Return what seems to pay and is not confirmed, in sentences, largest first."""

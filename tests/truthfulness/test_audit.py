@@ -15,8 +15,6 @@ from marketsched.show.cli import app
 from marketsched.truthfulness import Other, Situation, replay_gain, search
 from marketsched.truthfulness.audit import audit
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 
 def rivals(n=3):
     """Return jobs of one round each that compete for one node; worth different amounts."""

@@ -10,8 +10,6 @@ from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.truthfulness import replay_gain, situation_of
 from marketsched.truthfulness.audit import audit
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 NAMES = ("pay-as-bid", "armada:version=2026", "armada:version=2024", "spot", "vcg", "posted-price", "bid-price")
 HAIR = 1e-4  # by which a bid on the grid lies above or below another's
 

@@ -18,8 +18,6 @@ from marketsched.truthfulness import replay_gain, situation_of
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import prepared
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 VALUES = (10.0, 7.0, 4.0, 2.0)
 
 

@@ -17,8 +17,6 @@ from marketsched.truthfulness.searches import processor
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.statuses import STATUSES
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 
 def market(n=12, seed=0):
     """Return jobs of one to three rounds on three nodes, more than there is room for, durations revealed."""

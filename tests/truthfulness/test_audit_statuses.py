@@ -22,8 +22,6 @@ from marketsched.truthfulness.searches.scoring import Scores, play_on
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 
 def market(n=24, seed=0, **changes):
     """Return jobs of one to three rounds on three nodes, more than there is room for, durations revealed."""

@@ -13,8 +13,6 @@ from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 from marketsched.truthfulness.situations.situation import situations_of
 from planted_faults import market
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 
 def situations(rule, *jobs):
     return situations_of(Scenario.of({**market(), "mechanism": {"name": registered_drawing(rule)}}), jobs)

@@ -14,7 +14,8 @@ from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.promises import promise_of
 
 SCREEN, OWN_LAW, OUTSIDE, READING = 0.45, 0.6, 0.8, 1.0  # up to which share of the budget each phase goes on
-AT_HAND = 0.4  # of the plays, for the market at hand, where fresh worlds have to decide
+AT_HAND = 0.25  # of the plays, for the market at hand, where fresh worlds have to decide
+ON_WORLDS = 0.6  # of the plays, for fresh worlds
 DECIDING = 4.0  # times the plays of an audit: how many more a lie may take that seems to pay, until it is decided
 OWNERS, OWN, FIXED = 24, 3, 3  # on fresh worlds: owners, lies of each that gained at hand, fixed lies
 
