@@ -23,6 +23,7 @@ def played(rule, lies, *jobs, plays=1500, **given):
     return lies_on_worlds(situations(rule, *jobs), asked, Budget(plays, None), Budget(4 * plays, None), **given)
 
 
+@pytest.mark.slow
 def test_a_lottery_with_a_gain_of_half_a_per_cent_of_the_value_is_confirmed():
     (claim,) = played("a lottery of 2 % of the bid", [ScaleValue(0.5)], "job-4").confirmed
     value = claim.situation.truth.value.highest
@@ -53,6 +54,7 @@ def test_rules_that_draw_and_invite_lies_are_found_at_the_default(rule, tmp_path
     assert replay_gain(file).same
 
 
+@pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated():
     """The lies change nothing on average: a fee is drawn, and the draws of others move it."""
     wrong = 0

@@ -30,7 +30,7 @@ from refusals import refused
 
 pytestmark = pytest.mark.compiled
 
-FAMILIES = {"drop", "invent", "swap", "widen", "stretch", "worth"}
+FAMILIES = {"drop", "dummy", "invent", "swap", "widen", "stretch", "worth"}
 SCENARIO = {
     "name": "two kinds",
     "workload": {

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marketsched.agents.lies import Misreport
+from marketsched.agents.lies import CopyLaw, Misreport
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.reading import Reading
-from marketsched.truthfulness.searches.screened import Screened, first_of
+from marketsched.truthfulness.searches.screened import Gain, Screened, first_of
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.promises import promise_of
 
-SCREEN, OWN_LAW, OUTSIDE, READING = 0.45, 0.6, 0.8, 1.0  # up to which share of the budget each phase goes on
+# Up to which share of the budget each phase goes on.
+SCREEN, OWN_LAW, FAMILIES, OUTSIDE, READING = 0.4, 0.5, 0.65, 0.8, 1.0
 AT_HAND = 0.25  # of the plays, for the market at hand, where fresh worlds have to decide
 ON_WORLDS = 0.6  # of the plays, for fresh worlds
 DECIDING = 4.0  # times the plays of an audit: how many more a lie may take that seems to pay, until it is decided
@@ -29,6 +30,9 @@ def look_at_hand(screening: Screening, seed: int, outside: bool = False) -> None
     screening.screen(seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
     budget.allow(OWN_LAW)
     screening.own_laws([*first_of(screening.found.paying), *screening.found.paying])
+    if screening.found.best_counted is None:
+        budget.allow(FAMILIES)
+        screening.families()
     if outside and screening.found.best_counted is None:
         budget.allow(OUTSIDE)
         screening.outside_the_model()
@@ -36,6 +40,12 @@ def look_at_hand(screening: Screening, seed: int, outside: bool = False) -> None
     if screening.found.best_counted is None:
         Reading(screening, seed).run()
     screening.sharpen()
+
+
+def _anywhere(gain: Gain) -> Misreport:
+    """Return a lie that needs no others' announced reports: the report itself, where it was made of them."""
+    report = gain.conduct.statements[0].report
+    return FixedReport(report) if gain.misreport.kind == CopyLaw.kind and not callable(report) else gain.misreport
 
 
 def needs_worlds(screened: Screened | None, named: Mapping[str, StatementOfWork]) -> bool:
@@ -72,7 +82,7 @@ def lies_for_worlds(screened: Screened | None, named: Mapping[str, StatementOfWo
         names += [owner.name for owner in screened.owners]
         fixed = screened.promoted(FIXED)
         for g in screened.paying:
-            own.setdefault(g.owner.name, []).append(g.misreport)
+            own.setdefault(g.owner.name, []).append(_anywhere(g))
     found: dict[str, list[Misreport]] = {}
     for name in list(dict.fromkeys(names))[:OWNERS]:
         certified: list[Misreport] = [FixedReport(named[name])] if name in named else []

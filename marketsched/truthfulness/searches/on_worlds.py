@@ -34,7 +34,7 @@ from marketsched.truthfulness.situations.situation import Situation
 
 HEATS = ((8, 1 << 30), (24, 8), (64, 3))  # worlds after each, and how many lies play in it
 SCORED = 3  # lies of a race
-AT_A_TIME = 6  # owners in a race; the next ones follow if plays are left
+AT_A_TIME = 6  # owners in a race, at most; the next ones follow if plays are left
 RACING = 0.45  # of the plays, at most
 LEAST = 350  # fresh worlds of a lie, whatever it seems: a gain of a few per cent of the value would then be confirmed
 HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more worlds is given up
@@ -153,11 +153,12 @@ def lies_on_worlds(
     OnWorlds
     """
     found, failure = OnWorlds(), (1 - confidence) / 2
-    for k in range(0, len(situations), AT_A_TIME):
+    together = _at_a_time(lies, budget)
+    for k in range(0, len(situations), together):
         if found.confirmed or budget.used >= 1.0:
             break
         budget.allow(budget.used + RACING * (1 - budget.used))
-        runners = _runners(situations[k : k + AT_A_TIME], lies, budget, tolerance, seed, found)
+        runners = _runners(situations[k : k + together], lies, budget, tolerance, seed, found)
         runners = _race(runners, found, tell)
         budget.allow(1.0)
         for runner in runners[:SCORED]:
@@ -169,6 +170,14 @@ def lies_on_worlds(
                 found.claims.append(claim)
     found.plays = budget.plays + more.plays
     return found
+
+
+def _at_a_time(lies: Mapping[str, Sequence[Misreport]], budget: Budget) -> int:
+    """Return how many owners race together: as many as the race has plays for in the worlds of its first heat."""
+    if budget.plays_left is None or not lies:
+        return AT_A_TIME
+    plays = HEATS[0][0] * (1 + max(map(len, lies.values())))
+    return max(1, min(AT_A_TIME, int(RACING * budget.plays_left / plays)))
 
 
 def _runners(

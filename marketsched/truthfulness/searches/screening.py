@@ -30,6 +30,7 @@ from marketsched.truthfulness.situations.plays import Played
 MOST_OWNERS = 400
 FEWEST_OWNERS = 4
 SHAPE_LIES = 2  # of each family, for jobs of a cluster
+STRIDE = 7  # places of the list of lies, by which the owners begin apart
 LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
 MOST_POINTS = 60  # of an own law that is gone through
 ZOOM, ZOOMS = 9, 4  # values of a number that are tried at a time, and how often around the best of them
@@ -205,6 +206,26 @@ class Screening:
                 if checked is not None:
                     self.found.checked.append(checked)
                     good += (checked.own_law or 0.0) > 0
+                self._tell(self.budget.used)
+        except BudgetSpent:
+            pass
+        self.found.plays = self.budget.plays
+
+    def families(self) -> None:
+        """Play the list of all lies inside the model, from another place on for each owner: many have a turn."""
+        lists = []
+        for k, owner in enumerate(self.found.owners):
+            families = [one for one in default_families(owner.truth, owner.public) if one.members[0].inside_model]
+            lies = [lie for _, lie in interleaved(families) if lie not in SCREENED]
+            turn = k * STRIDE % max(1, len(lies))
+            lists.append((owner, [*lies[turn:], *lies[:turn]]))
+        try:
+            for place in range(max((len(lies) for _, lies in lists), default=0)):
+                for owner, lies in lists:
+                    if place < len(lies) and self.found.best_counted is None and self._truth_holds(owner):
+                        gain = self.try_lie(owner, lies[place])
+                        if gain is not None and gain.gain > 0:
+                            self.own_laws([gain])
                 self._tell(self.budget.used)
         except BudgetSpent:
             pass
