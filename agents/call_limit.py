@@ -2,6 +2,9 @@
 
 The alarm of the operating system (POSIX, main thread) interrupts the call. Code that does not come back to Python,
 a compiled kernel for one, is interrupted when it does. Elsewhere calls are not limited.
+
+What counts is the time that the call has worked, so that a busy machine ends no call that would have ended on an idle
+one; a call that does not work at all is not waited for.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from types import FrameType
 from marketsched.mechanisms.errors import MarketschedError
 
 RINGS = 8  # of the alarm within the time of a call
+ASLEEP = 0.04  # of the time: a call that works for less of it waits for something, and not for the processor
+PATIENCE = 30  # times the limit, after which a call ends however little of the processor it got
 LATER = 0.1  # of the time: what calls are given once one has not ended
 
 
@@ -38,6 +43,7 @@ class _Limit:
         self._seconds, self._whole = seconds, True
         self._inside, self._begin = False, 0.0
         self.call, self.now = "", 0  # what is called, in which round
+        self._seen, self._worked = -1.0, 0.0  # the call in which the alarm rang last; the processor's time then
         self.thread = threading.get_ident()  # whose calls end
 
     def start(self) -> None:
@@ -61,7 +67,15 @@ class _Limit:
         """Interrupt the call, if there is one and it has had its time; again and again, should it catch that."""
         if frame is not None and frame.f_code is _Limit.__exit__.__code__:  # the call has ended by itself
             return
-        if self._inside and time.monotonic() - self._begin >= self._seconds:
+        if not self._inside:
+            return
+        if self._seen != self._begin:  # the first ring in this call: to ask for the time in each takes too long
+            self._seen, self._worked = self._begin, time.thread_time()
+        waited, worked = time.monotonic() - self._begin, time.thread_time() - self._worked
+        if waited < self._seconds:
+            return
+        done = worked >= self._seconds * (1 - 1 / RINGS) or worked <= ASLEEP * waited
+        if done or waited >= PATIENCE * self._seconds:
             raise _Alarm
 
 
@@ -78,7 +92,7 @@ def calls_end_within(seconds: float | None) -> Iterator[None]:
     Parameters
     ----------
     seconds : float or None
-        How long a call may take, > 0; None: as long as it likes.
+        How long a call may work, > 0; None: as long as it likes.
     """
     global _limit
     able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()

@@ -57,8 +57,8 @@ from .truthfulness.audit import audit as audit
 from .truthfulness.certificates.certificate import certify as certify
 from .truthfulness.checks.checks import check_mechanism as check_mechanism
 from .truthfulness.checks.truth_tests import check_truthful as check_truthful
+from .truthfulness.searches.gain_file import replay_gain as replay_gain
 from .truthfulness.searches.searching import search as search
-from .truthfulness.searches.witness_file import replay_witness as replay_witness
 from .truthfulness.situations.situation import situation_of as situation_of
 from .worlds.google import google_recurring as google_recurring
 from .worlds.synthetic import synthetic_pipelines as synthetic_pipelines

@@ -40,12 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("many")
 
 
-@pytest.fixture
-def no_tiny_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the tiny domains that an audit begins with: they take seconds of each."""
-    monkeypatch.setattr("marketsched.truthfulness.audit.TINY_SECONDS", 0.0)
-
-
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder of recorded traces, or skip the test by name."""

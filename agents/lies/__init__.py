@@ -6,6 +6,10 @@ from marketsched.agents.lies.base import Misreport as Misreport
 from marketsched.agents.lies.base import Truthful as Truthful
 from marketsched.agents.lies.base import count_of as count_of
 from marketsched.agents.lies.base import misreport_from as misreport_from
+from marketsched.agents.lies.finer import AddStep as AddStep
+from marketsched.agents.lies.finer import CopyLaw as CopyLaw
+from marketsched.agents.lies.finer import EndValue as EndValue
+from marketsched.agents.lies.finer import MoveDigit as MoveDigit
 from marketsched.agents.lies.needs import ABSENT as ABSENT
 from marketsched.agents.lies.needs import InflateConcurrency as InflateConcurrency
 from marketsched.agents.lies.needs import LeaveOut as LeaveOut
@@ -20,6 +24,7 @@ from marketsched.agents.lies.outside_model import Ghosts as Ghosts
 from marketsched.agents.lies.outside_model import Overrun as Overrun
 from marketsched.agents.lies.outside_model import SplitNodes as SplitNodes
 from marketsched.agents.lies.outside_model import SplitRounds as SplitRounds
+from marketsched.agents.lies.shapes import AddDummyShape as AddDummyShape
 from marketsched.agents.lies.shapes import AddKind as AddKind
 from marketsched.agents.lies.shapes import ClaimWorth as ClaimWorth
 from marketsched.agents.lies.shapes import LeaveOutKind as LeaveOutKind

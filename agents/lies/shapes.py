@@ -19,6 +19,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Shape, options_of
 from marketsched.mechanisms.sow import StatementOfWork
 
+NO_WORTH = 1e-9  # of the value: shapes are worth more than nothing
 HIGHEST_FACTOR = 8.0  # of demands, tasks and durations, in a search
 
 
@@ -313,6 +314,37 @@ class TasksPerNode(_OfShapes):
 
     def words(self, truth: StatementOfWork) -> str:
         return f"lets at most {count_of(self.most, 'task')} run on one node"
+
+
+@dataclass(frozen=True)
+class AddDummyShape(Misreport):
+    """The owner invents a way to run on one unit of one resource whose result is worth next to nothing. Size: 1.
+
+    Parameters
+    ----------
+    first : bool
+        Whether it stands before the true shapes, or behind them.
+    """
+
+    first: bool = False
+
+    kind = "add-dummy-shape"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with one shape more."""
+        if not truth.shapes or public.cluster is None:
+            raise InvalidReportError(place="shapes", value=truth.shapes, legal="at least one, on a cluster")
+        like = truth.shapes[0]
+        resource = next(name for name, amount in like.each.items() if amount > 0)
+        each = {resource: min(1.0, like.each[resource])}
+        dummy = replace(like, each=each, tasks=1, per_node=None, worth=NO_WORTH)
+        return reshaped(truth, [dummy, *truth.shapes] if self.first else [*truth.shapes, dummy])
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says {'first' if self.first else 'last'} that it runs on next to nothing, for next to no worth"
 
 
 @dataclass(frozen=True)

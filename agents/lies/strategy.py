@@ -30,6 +30,8 @@ class PublicInformation:
         if the mechanism announces no such limit.
     cluster : Cluster or None
         Nodes of several kinds, with their resources; None: they are identical.
+    others : tuple of StatementOfWork
+        What others have announced before, with laws that differ, the latest first; empty where reports are not open.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class PublicInformation:
     max_duration: int | None = None
     max_value: float | None = None
     cluster: Cluster | None = None
+    others: tuple[StatementOfWork, ...] = ()
 
     @classmethod
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:

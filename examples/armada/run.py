@@ -36,7 +36,7 @@ def four_owners() -> dict:
 
 
 def lies(plays: int) -> pd.DataFrame:
-    """Audit all rules in the small market; print the best lie and the smallest."""
+    """Audit all rules in the small market; print the best lie."""
     prices = {"mechanism": {"pricing": {"kind": "posted", "prices": [3.0]}}}
     table = audit({**four_owners(), **prices}, list(RULES), plays=plays).summary.set_index("mechanism")
     print("four owners, three nodes, one round: what a false bid gains, credits")
@@ -46,8 +46,6 @@ def lies(plays: int) -> pd.DataFrame:
             print(f"{name}: no lie pays")
             continue
         print(f"{name}: {row['sentence']}")
-        if row["smallest_lie"]:
-            print(f"    the smallest that still pays: {row['smallest_lie']}, gains {row['smallest_gain']:.3g}")
     return table
 
 

@@ -72,7 +72,8 @@ class AuditKind(ResultKind):
             f"{100 * meta['confidence']:.12g} % confidence; "
             f"gains up to {meta['tolerance']:g} credits do not count; a search that finds nothing proves nothing"
         )
-        head = Text(f"{meta['scenario']}: what an owner could gain by lying, credits", style="bold")
+        status = f" (exit status {meta['status']}: {meta['status_words']})" if "status" in meta else ""
+        head = Text(f"{meta['scenario']}: what an owner could gain by lying, credits{status}", style="bold")
         return Group(head, table, *(Text(f"- {note}") for note in notes))
 
     def figures(self, result: Result) -> dict[str, Figure]:
@@ -80,12 +81,14 @@ class AuditKind(ResultKind):
 
     def data(self, result: Result) -> dict[str, Any]:
         pays = result.summary["regret_lower"] > result.meta["tolerance"]
-        profitable = bool(pays.any() or any(row.get("fixed_lie") or row.get("tiny_breaks") for row in result.records()))
+        profitable = bool(pays.any())
         undecided = [row["mechanism"] for row in result.records() if row.get("seems_to_pay")]
         failing = [row["mechanism"] for row in result.records() if row.get("truth_fails")]
         unknown = [row["mechanism"] for row in result.records() if not row.get("audited", True)]
         unknown = [name for name in unknown if name not in failing]
-        lists = {"not_audited": unknown, "truth_fails": failing, "seems_to_pay": undecided}
+        cut = [row["mechanism"] for row in result.records() if row.get("cut")]
+        lists: dict[str, Any] = {"not_audited": unknown, "truth_fails": failing, "seems_to_pay": undecided, "cut": cut}
+        lists["status"] = result.meta.get("status")
         return {**super().data(result), "profitable": profitable, **lists}
 
     def details(self, result: Result) -> dict[str, Any]:
@@ -101,7 +104,9 @@ def _lower_end(row: dict[str, Any]) -> str:
 def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     """Return the notes on one mechanism."""
     name, notes = row["mechanism"], []
-    if row.get("truth_fails"):
+    if row.get("irreproducible"):
+        notes.append(f"{name}: not audited: {row['irreproducible']}")
+    elif row.get("truth_fails"):
         notes.append(
             f"{name}: no lie could be compared, because it fails under the truthful reports of every owner examined: "
             f"{row['truth_fails']}"
@@ -114,32 +119,21 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
         if row.get("kind") in KINDS_OF_GAIN:
             promise = PROMISES.get(row["promise"], f"truth-telling ({row['promise']})")
             notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
-        if row.get("smallest_lie"):
-            least = at_least(row["smallest_gain"])
-            notes.append(f"{name}: the smallest lie that still pays: {row['smallest_lie']} gains at least {least}")
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for the menu of each owner; checks: {row['rests_on']}")
-    if row.get("tiny_domains"):
-        broken = f", although it promises {PROMISES['in expectation']}" if row["tiny_breaks"] else ""
-        notes.append(f"{name}: {row['tiny_domains']}{broken}")
-    if row.get("fixed_lie"):
-        notes.append(f"{name}: a fixed lie pays: {row['fixed_lie']}")
     if row.get("seems_to_pay"):
         notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
-    clean = (
-        row.get("audited", True)
-        and not row["regret_lower"] > tolerance
-        and not row.get("fixed_lie")
-        and not row.get("tiny_breaks")
-    )
+    clean = row.get("audited", True) and not row["regret_lower"] > tolerance and not row.get("seems_to_pay")
     if clean and row.get("screened_owners"):
         notes.append(f"{name}: {_could_have_found(row)}")
     if row.get("gained_ex_post"):
         counts = "" if row["regret_lower"] > tolerance else "; that breaks no promise"
         notes.append(
             f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} screened owners would have "
-            f"gained by one of the fixed lies, up to {exact_amount(row['most_ex_post'])} credits{counts}"
+            f"gained by a lie that was played, up to {exact_amount(row['most_ex_post'])} credits{counts}"
         )
+    if row.get("mischarged"):
+        notes.append(f"{name}: a payment is not that of its menu, although it promises something: {row['mischarged']}")
     if row.get("joint"):
         notes.append(f"{name}: {row['joint']}")
     if row.get("refused") or row.get("failed"):
@@ -147,10 +141,7 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
             f"{name}: not compared: {row['refused']} reports that it refused, {row['failed']} under which it failed"
         )
     if row.get("cut"):
-        notes.append(f"{name}: the time limit cut off {row['cut']}")
-    if row["outside_model"]:
-        what = f"{row['outside_model']} gains at least {at_least(row['outside_gain'])}"
-        notes.append(f"{name}: outside the model of the theorems: {what}")
+        notes.append(f"{name}: the seconds cut off {row['cut']}")
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
 
 
@@ -158,15 +149,17 @@ def _could_have_found(row: dict[str, Any]) -> str:
     """Return the size of gain that a clean result would have detected."""
     said = []
     if row["promise"] != "up to regret":
-        found = f"no fixed lie of {row['screened_owners']} owners breaks its promise in this market"
-        if math.isfinite(row["detectable_share"]):  # NaN: none was played for all of them
-            share = at_most(100 * row["detectable_share"])
-            found += f"; a lie that gains for {share} % of the owners would have been found with 90 % probability"
-        said.append(found)
+        said.append(f"no lie that was played of {row['screened_owners']} owners breaks its promise in this market")
+    if math.isfinite(row["detectable_share"]) and not row.get("gained_ex_post"):
+        share = at_most(100 * row["detectable_share"])
+        said.append(
+            f"each of {row['detectable_by']} was played for all of them: that one of these gains for {share} % of the "
+            "owners would have been seen with 90 % probability; this says nothing of other lies"
+        )
     if math.isfinite(row["power"]):
         said.append(
-            f"over {row['power_worlds']} worlds a gain by {row['power_of']} of {at_most(100 * row['power'])} % of the "
-            "job's value on average would have been confirmed with 90 % probability"
+            f"{row['power_of']}: {row['power_worlds']} fresh worlds would have confirmed a gain by this one lie of "
+            f"{at_most(100 * row['power'])} % of its job's value on average with 90 % probability"
         )
     return "; ".join(said) or "too few plays to state the gain that would have been detected"
 

@@ -29,9 +29,6 @@ from .searches.own_lies import Misreport as Misreport
 from .searches.own_lies import misreport_from as misreport_from
 from .searches.scoring import score as score
 from .searches.searching import search as search
-from .searches.shrinking import shrink as shrink
-from .searches.witness_file import replay_witness as replay_witness
-from .searches.witness_file import save_witness as save_witness
 from .situations.described import Other as Other
 from .situations.market_at_hand import MarketAtHand as MarketAtHand
 from .situations.situation import Situation as Situation

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.plan import Plan, Purse
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.joint_reports import JointGain, joint_gains
+from marketsched.truthfulness.searches.looking import (
+    AT_HAND,
+    DECIDING,
+    ON_WORLDS,
+    decided_on_worlds,
+    lies_for_worlds,
+    look_at_hand,
+)
+from marketsched.truthfulness.searches.on_worlds import OnWorlds, lies_on_worlds
 from marketsched.truthfulness.searches.plays_ahead import AtHand, PlaysAhead
-from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies, promoted
-from marketsched.truthfulness.searches.reading import Reading
-from marketsched.truthfulness.searches.screened import Screened, first_of
+from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-
-SCREEN, OWN_LAW, READING = 0.45, 0.6, 1.0  # up to which share of the budget each phase goes on
+from marketsched.truthfulness.situations.situation import situations_of
 
 
 def plays_ahead(entrant: NamedMechanism, plan: Plan) -> PlaysAhead:
@@ -28,25 +34,32 @@ def plays_ahead(entrant: NamedMechanism, plan: Plan) -> PlaysAhead:
     return PlaysAhead(market, plan.helpers)
 
 
-def screened_at_hand(
-    entrant: NamedMechanism,
-    plan: Plan,
-    purse: Purse,
-    part: float,
-    errors: list[str],
-    menus: Callable[[], bool],
-    ahead: PlaysAhead,
-) -> Screened | None:
-    """Play single lies of many owners in the market of the audit's seed; None, with the reason: it cannot be played.
-
-    ``part`` is the share of the remaining budget that may be spent. ``menus`` is called when the market stands, before
-    the first play, and says whether payments are compared with menus at arrival, on which certificates rest.
-    """
-    what = f"{entrant.label}: lies in the market at hand"
+def market_at_hand(entrant: NamedMechanism, plan: Plan, errors: list[str]) -> MarketAtHand | None:
+    """Return the market of the audit's seed; None, with the reason: it cannot be built."""
     try:
         market = MarketAtHand.of(entrant.scenario, plan.seed, plan.data, plan.workload)
     except MarketschedError as error:
         errors.append(f"not played at hand: {error}")
+        return None
+    return market
+
+
+def screened_at_hand(
+    entrant: NamedMechanism,
+    market: MarketAtHand | None,
+    plan: Plan,
+    purse: Purse,
+    errors: list[str],
+    menus: Callable[[], bool],
+    ahead: PlaysAhead,
+) -> Screened | None:
+    """Play single lies of many owners in the market of the audit's seed; None: there is none.
+
+    ``menus`` is called when the market stands, before
+    the first play, and says whether payments are compared with menus at arrival, on which certificates rest.
+    """
+    what = f"{entrant.label}: lies in the market at hand"
+    if market is None:
         return None
     try:
         _ = market.outcomes
@@ -54,16 +67,10 @@ def screened_at_hand(
         errors.append(f"not played at hand: {error}")
         return Screened(market, truth_fails={"all jobs": str(error)})
     purse.start()
-    budget = purse.budget(part)
+    budget = purse.budget(AT_HAND if decided_on_worlds(market) else 1.0)
     screening = Screening(market, budget, lambda _: plan.tell(what, purse.whole(budget.plays)), menus, ahead)
-    budget.allow(SCREEN)
     try:
-        screening.screen(plan.seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
-        budget.allow(OWN_LAW)
-        screening.own_laws([*first_of(screening.found.paying), *screening.found.paying])
-        budget.allow(READING)
-        if screening.found.best_counted is None:
-            Reading(screening, plan.seed).run()
+        look_at_hand(screening, plan.seed)
     except MarketschedError as error:
         errors.append(f"the screen ended early: {error}")
     purse.stop()
@@ -74,38 +81,45 @@ def screened_at_hand(
     return found
 
 
-def pooled_over_worlds(
+def on_worlds(
     entrant: NamedMechanism,
     screened: Screened | None,
+    named: Mapping[str, StatementOfWork],
+    nobody_later: bool,
     plan: Plan,
     purse: Purse,
     errors: list[str],
-    ahead: PlaysAhead,
-) -> list[Pooled]:
-    """Play the fixed lies that did best at hand over owners and worlds, with all that is left of the purse."""
-    if screened is None or not screened.gains:
-        return []
-    what = f"{entrant.label}: fixed lies over worlds"
+) -> OnWorlds:
+    """Play lies on fresh worlds where the market at hand decides nothing: see `needs_worlds`.
+
+    ``named`` has lies that certificates name, by job. With ``nobody_later`` jobs that are submitted after the owner's
+    are left out, which is exact for mechanisms under which they do not matter to it.
+    """
+    lies = lies_for_worlds(screened, named)
+    if not lies:
+        return OnWorlds()
+    what = f"{entrant.label}: lies on fresh worlds"
     plan.tell(what, purse.whole())
     purse.start()
-    budget = purse.budget(1.0)
-    values = [owner.truth.value.highest for owner in screened.owners]
-    found: list[Pooled] = []
+    budget, more = purse.further(ON_WORLDS), purse.further(DECIDING)
     try:
-        found = pooled_lies(
-            screened.market,
-            promoted(screened),
+        given: dict[str, Any] = {"nobody_later": nobody_later, "data": plan.data, "workload": plan.workload}
+        found = lies_on_worlds(
+            situations_of(entrant.scenario, list(lies), plan.seed, **given),
+            lies,
             budget,
+            more,
             confidence=plan.confidence,
-            tolerance=plan.tolerance / max(float(np.median(values)), 1e-9),
+            tolerance=plan.tolerance,
             seed=plan.seed,
-            tell=lambda _: plan.tell(what, purse.whole(budget.plays)),
-            ahead=ahead,
+            tell=lambda: plan.tell(what, purse.whole(budget.plays)),
         )
     except MarketschedError as error:
-        errors.append(f"fixed lies over worlds: {error}")
+        errors.append(f"on fresh worlds: {error}")
+        found = OnWorlds()
     purse.stop()
-    purse.note("the fixed lies over worlds", budget.plays, budget)
+    purse.note("the lies on fresh worlds", budget.plays + more.plays, budget)
+    errors.extend(found.failures[:1])
     return found
 
 

@@ -3,15 +3,14 @@ r"""The audit of a scenario: regret between a search from below and certificates
 For every mechanism, ``search <= true regret <= certificate``:
 
 * mechanisms with menus, at birth or at arrival: certificates of many owners spread over one run (`certify_owners`);
-* any mechanism: first a screen of many owners in the market at hand, where gains are exact (`Screening`); then a
-  black-box search on worlds that are drawn, for a few owners (`search`): those of whom a certificate names a lie, and
-  those that gained, or pay most, in the screen.
+* any mechanism: single lies of many owners in the market at hand, where gains are exact (`Screening`, `Reading`);
+  where these decide nothing, because the mechanism draws or promises truth up to regret alone, the best of them, and
+  those that certificates name, on fresh worlds (`lies_on_worlds`).
 
 A certificate is a bound with a stated confidence. A search finds lies, and never proves that there
 are none. No mechanism is accused by a sampled certificate alone: with hundreds of them a few are wrong. The
-lie it names is given to the search, which confirms it on fresh worlds or does not, and all searches of
-a mechanism share the stated confidence. Lies outside the model (delayed submissions, split jobs,
-ghosts) are listed separately: no theorem speaks of them.
+lie it names is played on fresh worlds, and confirmed or not; all lies of a mechanism that are scored share the
+stated confidence. Conduct outside the model (delayed submissions, split jobs, ghosts) is what `audit_conduct` plays.
 """
 
 from __future__ import annotations
@@ -32,24 +31,20 @@ from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, See
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Where, workers_for
 from marketsched.play.versions import versions
-from marketsched.truthfulness.at_hand import joint_at_hand, plays_ahead, pooled_over_worlds, screened_at_hand
+from marketsched.truthfulness.at_hand import joint_at_hand, market_at_hand, on_worlds, plays_ahead, screened_at_hand
 from marketsched.truthfulness.audit_result import Audit
-from marketsched.truthfulness.audited import MechanismAudit, Searched
+from marketsched.truthfulness.audited import MechanismAudit
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.certifying import Certified, certificates
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.contradictions import contradiction
-from marketsched.truthfulness.owner_searches import play_on_some, search_some
-from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, SECONDS, Plan, Progress, Purse
+from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, Plan, Progress, Purse
 from marketsched.truthfulness.searches.joint_reports import JointGain
-from marketsched.truthfulness.searches.plays_ahead import Helpers, ready
-from marketsched.truthfulness.searches.pooling import Pooled
+from marketsched.truthfulness.searches.on_worlds import OnWorlds
+from marketsched.truthfulness.searches.plays_ahead import Helpers, ready, truth_of
 from marketsched.truthfulness.searches.screened import Screened
-from marketsched.truthfulness.tiny_first import in_tiny_domains
-
-TINY_SECONDS = 20.0  # of the processor, after which no further tiny domain is begun
-AT_HAND, SEARCHES, UNDECIDED = 0.55, 0.6, 0.7  # shares of what is left: market at hand, searches of owners, more worlds
+from marketsched.truthfulness.situations.reproducible import NOT_PASSED, not_reproducible, repeats
 
 
 @legal
@@ -60,7 +55,7 @@ def audit(
     owners: Count = 100,
     confidence: OpenShare = 0.99,
     tolerance: Amount = 0.0,
-    budget: Positive | None = SECONDS,
+    budget: Positive | None = None,
     plays: Annotated[int, Whole(FEWEST_PLAYS)] | None = PLAYS,
     seed: Seed = 0,
     samples: int | None = None,
@@ -89,11 +84,12 @@ def audit(
     tolerance : float
         Gains up to it do not count, credits.
     budget : float or None
-        Limit of search time per mechanism, seconds; the result lists the parts that it cut off. It does not include
-        building the market, which takes some seconds for a large one. None: no limit.
+        Limit of search per mechanism, seconds of the processor, of all processes together; the result lists the parts
+        that it cut off, and has a status of its own if nothing was found. It does not include building the market,
+        which takes some seconds for a large one. None: no limit.
     plays : int or None
-        Plays of search per mechanism, >= 100. The same seed gives the same result on every machine, unless ``budget``
-        ends first. None: only ``budget`` limits the search.
+        Plays of search per mechanism, >= 100. The same seed gives the same result on every machine, busy or idle,
+        unless ``budget`` ends first. None: only ``budget`` limits the search.
     seed : int
         Root of all randomness.
     samples : int, optional
@@ -101,8 +97,9 @@ def audit(
     menu_lies : int
         For mechanisms with menus at arrival: misreports tried to check that a report does not change its own menu.
     call_seconds : float
-        Time limit of one call of a mechanism. A longer call is interrupted and counts as a fault of the mechanism;
-        later calls then have a tenth of the limit. Without effect on Windows and outside the main thread.
+        Time limit of one call of a mechanism, of the time in which it works. A longer call is interrupted and counts as
+        a fault of the mechanism; later calls then have a tenth of the limit. Without effect on Windows and outside the
+        main thread.
     per_owner : bool
         Also play joint reports of owners with several jobs, with a quarter of the plays in addition. No mechanism
         promises anything about them.
@@ -193,16 +190,18 @@ class _Stopped(Exception):
 
 def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     errors: list[str] = []
-    plan.tell(f"{entrant.label}: tiny domains", 0.0)
     try:
-        tiny = in_tiny_domains(entrant.scenario, plan.tolerance, TINY_SECONDS)
+        plan.tell(f"{entrant.label}: the truth, played again", 0.0)
+        market = market_at_hand(entrant, plan, errors)
+        why = "" if market is None else not_reproducible(market)
+        if why:
+            return _unrepeatable(entrant, why)
     except KeyboardInterrupt:
         raise _Stopped(None) from None
     certified: Certified | None = None
     purse = Purse(plan.plays, plan.seconds)
-    searched: list[Searched] = []
+    worlds = OnWorlds()
     screened: Screened | None = None
-    pooled: list[Pooled] = []
     joint: list[JointGain] = []
     ahead = plays_ahead(entrant, plan)
     interrupted = False
@@ -214,35 +213,63 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
                 certified = made()
                 return certified.menus
 
-            screened = screened_at_hand(entrant, plan, purse, AT_HAND, errors, menus, ahead)
+            screened = screened_at_hand(entrant, market, plan, purse, errors, menus, ahead)
             certified = made()
-        halved = replace(plan, confidence=1 - (1 - plan.confidence) / 2)  # searches and fixed lies share it
-        search_some(entrant, certified.table, screened, halved, purse, SEARCHES, certified.named, searched, errors)
         if screened is None or screened.best_counted is None:
-            what = f"{entrant.label}: more worlds for what seems to pay"
-            play_on_some(searched, purse, UNDECIDED, lambda share: plan.tell(what, purse.whole()))
-        pooled = pooled_over_worlds(entrant, screened, halved, purse, errors, ahead)
+            # Later jobs never matter to an owner under LIFO. Menus at arrival are made of jobs submitted later, too.
+            alone = len(certified.table) > 0 and not certified.menus
+            worlds = on_worlds(entrant, screened, certified.named, alone, plan, purse, errors)
         joint = joint_at_hand(entrant, screened, plan, purse, errors) if plan.per_owner else []
     except KeyboardInterrupt:
         if certified is None:
             raise _Stopped(None) from None
         errors.append("interrupted while it was searched")
         interrupted = True
+    if not _repeatable(screened):
+        return _unrepeatable(entrant, f"{NOT_PASSED}: a play of a lie ends otherwise when it is made again")
     table, errors = certified.table, [*certified.errors, *errors]
     share = None
     if len(table):
         unsure = 1 - float(table["confidence"].min())
         sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
         share = max(0.0, sure - unsure)
-    wrong = contradiction(table, searched, screened)
+    wrong = contradiction(table, worlds.claims, screened)
     if wrong:
         errors.append(wrong)
         table, share = pd.DataFrame(), None
-    more = (screened, tuple(pooled), tuple(purse.cut), purse.spent, entrant.scenario, tiny, tuple(joint))
-    found = MechanismAudit(entrant.label, table, tuple(searched), share, tuple(errors), *more)
+    beside_menu = certified.beside_menu
+    if not beside_menu and screened is not None and screened.mischarged is not None:
+        beside_menu = str(screened.mischarged)
+    more = (
+        screened,
+        tuple(purse.cut),
+        purse.spent,
+        entrant.scenario,
+        tuple(joint),
+        "",
+        beside_menu,
+    )
+    found = MechanismAudit(entrant.label, table, worlds, share, tuple(errors), *more)
     if found.truth_fails and len(table):
         why = "no certificates: the mechanism fails under the truthful reports of every owner examined"
         found = replace(found, certificates=pd.DataFrame(), certified_share=None, errors=(why, *errors))
     if interrupted:
         raise _Stopped(found)
     return found
+
+
+def _unrepeatable(entrant: NamedMechanism, why: str) -> MechanismAudit:
+    """Return the findings about a mechanism whose plays cannot be compared: none."""
+    told = f"not audited, no lie was played: {why}"
+    return MechanismAudit(
+        entrant.label, pd.DataFrame(), OnWorlds(), None, (told,), scenario=entrant.scenario, irreproducible=why
+    )
+
+
+def _repeatable(screened: Screened | None) -> bool:
+    """Tell whether the lie that breaks the promise by most ends the same when it is played again, and its truth."""
+    best = None if screened is None else screened.best_counted
+    if best is None:
+        return True
+    truth = truth_of(best.owner)
+    return repeats(lambda: (best.owner.play(best.conduct), best.owner.play(truth)))

@@ -12,9 +12,18 @@ from marketsched.config.scenario import Scenario
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
 from marketsched.truthfulness.audited import MechanismAudit
-from marketsched.truthfulness.searches.gain_file import gain_sentence, gain_text
-from marketsched.truthfulness.searches.witness_file import witness_text
-from marketsched.truthfulness.sentences import joint_words, pooled_words, sentence
+from marketsched.truthfulness.searches.gain_file import claim_text, gain_sentence, gain_text
+from marketsched.truthfulness.sentences import joint_words, sentence
+from marketsched.truthfulness.statuses import (
+    CLEAN,
+    CUT,
+    MISCHARGED,
+    NOT_AUDITED,
+    PROFITABLE,
+    STATUSES,
+    TRUTH_FAILS,
+    UNDECIDED,
+)
 
 # Columns of the table of confirmed lies.
 CONFIRMED = [
@@ -26,13 +35,9 @@ CONFIRMED = [
     "gain_high",
     "exact",
     "sentence",
-    "smallest",
-    "smallest_gain",
 ]
 # Columns of the table of lies that gained in the market at hand; ``breaks``: the mechanism promises that none does.
 EXACT = ["mechanism", "job", "lie", "size", "gain", "over_own_law", "breaks", "sentence"]
-# Columns of the table of fixed lies over owners and worlds; gains are shares of the highest value of a job.
-FIXED = ["mechanism", "lie", "worlds", "owners", "gained", "mean", "error", "low", "confirmed", "power"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,6 +81,30 @@ class Audit:
         return any(each.seems() and not each.pays(self.tolerance) for each in self.mechanisms)
 
     @property
+    def mischarged(self) -> bool:
+        """Whether a job paid what its menu does not say, under a mechanism that promises something."""
+        return any(each.mischarged for each in self.mechanisms)
+
+    @property
+    def cut(self) -> bool:
+        """Whether seconds ended a part before its plays were made."""
+        return any(each.cut for each in self.mechanisms)
+
+    @property
+    def status(self) -> int:
+        """The exit status, see `marketsched.truthfulness.statuses`."""
+        applies = {
+            NOT_AUDITED: bool(self.not_audited),
+            TRUTH_FAILS: bool(self.truth_fails),
+            PROFITABLE: self.profitable,
+            MISCHARGED: self.mischarged,
+            UNDECIDED: self.undecided,
+            CUT: self.cut,
+            CLEAN: True,
+        }
+        return next(status for status in STATUSES if applies[status])
+
+    @property
     def summary(self) -> pd.DataFrame:
         """One row per mechanism."""
         return pd.DataFrame([_row(each) for each in self.mechanisms])
@@ -84,15 +113,14 @@ class Audit:
         """Return the tables that are saved, printed and drawn.
 
         Beside one row per mechanism: ``tried`` (every lie, its size, and its gain on the worlds that the
-        search looked at), ``lies`` (of each owner the best that is confirmed on fresh worlds, in one sentence, and the
-        smallest that still pays; ``lie-LABEL-JOB.yaml`` and ``smallest-LABEL-JOB.yaml`` replay them), and
-        ``certificates-LABEL``, where there are any.
+        search looked at), ``lies`` (those that are confirmed on fresh worlds, in one sentence; ``lie-LABEL-JOB.yaml``
+        replays them), ``exact`` (of each owner the best in the market at hand), and ``certificates-LABEL``, where there
+        are any.
         """
         columns = ["mechanism", "job", "size", "gain"]
         tables = {
             "tried": pd.DataFrame([row for each in self.mechanisms for row in each.tried()], columns=columns),
             "lies": pd.DataFrame([row for each in self.mechanisms for row in each.confirmed()], columns=CONFIRMED),
-            "fixed": pd.DataFrame([row for each in self.mechanisms for row in _fixed(each)], columns=FIXED),
             "exact": pd.DataFrame([row for each in self.mechanisms for row in each.exact_gains()], columns=EXACT),
         }
         texts = {"scenario.yaml": self.scenario.to_yaml()}
@@ -102,32 +130,22 @@ class Audit:
                 tables[f"certificates-{label}"] = each.certificates
             if each.exact is not None and each.scenario is not None:
                 texts[f"exact-{label}-{file_name(each.exact.owner.name)}.yaml"] = gain_text(each.scenario, each.exact)
-            for one in each.searched:
-                if one.lie is not None:
-                    texts[f"lie-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.lie)
-                if one.smallest is not None:
-                    texts[f"smallest-{label}-{file_name(one.job)}.yaml"] = witness_text(one.situation, one.smallest)
-        meta = {**self.meta, "complete": self.complete}
+            if each.scenario is not None:
+                for claim in each.worlds.confirmed:
+                    name = f"lie-{label}-{file_name(claim.job)}.yaml"
+                    texts[name] = claim_text(each.scenario, claim, self.meta)
+        told = {"status": self.status, "status_words": STATUSES[self.status]}
+        meta = {**self.meta, "complete": self.complete, **told}
         return Result("audit", tables, self.summary, meta, texts, kept=self.kept)
-
-
-def _fixed(each: MechanismAudit) -> list[tuple[Any, ...]]:
-    """Return the fixed lies over owners and worlds: see `FIXED`."""
-    return [
-        (each.label, repr(p.lie), len(p.means), p.owners, p.gained, p.mean, p.error, p.low, p.confirmed, p.power())
-        for p in each.pooled
-    ]
 
 
 def _row(each: MechanismAudit) -> dict[str, Any]:
     job, words = each.worst
     widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
-    outside, best, at_hand = each.outside, each.best, each.at_hand
-    named = best is not None and best.lie is not None and best.job == job and best.lie.words == words
-    named = named and each.headline is None
-    smallest = best.smallest if best is not None and named else None
-    told = sentence(job, best.lie, best.deviations.truthful) if best and best.lie and named else ""
-    power, weakest = each.power
+    best, at_hand = each.best, each.at_hand
+    named = best is not None and best.job == job and best.deviation.words == words and each.headline is None
+    told = sentence(job, best.deviation, best.truthful) if best is not None and named else ""
+    tightest = min(each.claims, key=lambda claim: claim.detectable, default=None)
     luck = None if at_hand is None else at_hand.best_ex_post
     return {
         "mechanism": each.label,
@@ -145,25 +163,21 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "screened_owners": 0 if at_hand is None else len(at_hand.owners),
         "gained_ex_post": 0 if at_hand is None else at_hand.gainers,
         "most_ex_post": 0.0 if luck is None else luck.gain,
-        "searched_owners": len(each.searched),
+        "searched_owners": len({job for job, _ in each.worlds.tried}),
         "worst_job": job,
         "lie": words,
-        "exact": bool(best.lie.exact) if best is not None and best.lie is not None and named else bool(words),
+        "exact": bool(best.deviation.exact) if best is not None and named else bool(words),
         "sentence": told if each.headline is None else gain_sentence(each.headline),
-        "smallest_lie": "" if smallest is None else smallest.words,
-        "smallest_gain": np.nan if smallest is None else smallest.gain_low,
-        "outside_model": outside[0].words if outside else "",
-        "outside_gain": outside[0].gain_low if outside else (0.0 if each.audited else np.nan),
         "plays": each.plays,
-        "tiny_domains": each.tiny.words,
-        "tiny_breaks": each.tiny.breaks,
         "joint": joint_words(each.joint),
-        "fixed_lie": "" if each.fixed is None else pooled_words(each.fixed),
         "seems_to_pay": "; ".join(each.seems()[:2]),
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,
-        "power": power,
-        "power_of": weakest,
-        "power_worlds": max((len(p.means) for p in each.pooled), default=0),
+        "detectable_by": "" if at_hand is None else ", ".join(at_hand.finished),
+        "power": np.nan if tightest is None else tightest.detectable,
+        "power_of": "" if tightest is None else f"{tightest.job} {tightest.deviation.words}",
+        "power_worlds": 0 if tightest is None else tightest.deviation.n_fresh,
+        "irreproducible": each.irreproducible,
+        "mischarged": each.mischarged,
         "refused": 0 if at_hand is None else at_hand.refused,
         "failed": 0 if at_hand is None else at_hand.failed,
         "cut": ", ".join(each.cut),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,49 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.config.scenario import Scenario
-from marketsched.truthfulness.searches.findings import Deviation, Deviations
+from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.gain_file import gain_sentence
 from marketsched.truthfulness.searches.joint_reports import JointGain
-from marketsched.truthfulness.searches.pooling import Pooled
+from marketsched.truthfulness.searches.on_worlds import Claim, OnWorlds
 from marketsched.truthfulness.searches.screened import Gain, Screened, first_of
-from marketsched.truthfulness.sentences import pooled_words, sentence
-from marketsched.truthfulness.situations.situation import Situation
-from marketsched.truthfulness.tiny_first import TinyFound
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Searched:
-    """The search for one owner.
-
-    Attributes
-    ----------
-    job : str
-        Whose.
-    situation : Situation
-        Where it was played.
-    deviations : Deviations
-        The lies tried.
-    lie : Deviation or None
-        Of the confirmed lies inside the model, that with the largest sure gain.
-    smallest : Deviation or None
-        The smallest lie of the same kind that still pays; None: there is none but ``lie`` itself.
-    """
-
-    job: str
-    situation: Situation
-    deviations: Deviations
-    lie: Deviation | None
-    smallest: Deviation | None = None
-
-    @property
-    def compared(self) -> bool:
-        """Whether any lie inside the model was played against the truth."""
-        return self.lie is not None or any(tried.inside_model for tried in self.deviations.tried)
-
-    def __repr__(self) -> str:
-        """Return the job, how many lies were tried, and the best one that is confirmed."""
-        best = "none confirmed" if self.lie is None else f"{self.lie.words!r} gains {self.lie.gain_low:g} or more"
-        return f"Searched({self.job!r}, {len(self.deviations.tried)} lies tried, {best})"
+from marketsched.truthfulness.sentences import sentence
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,40 +24,45 @@ class MechanismAudit:
 
     label: str
     certificates: pd.DataFrame  # as `certify_owners`; empty without menus
-    searched: tuple[Searched, ...]
+    worlds: OnWorlds  # lies on fresh worlds; empty where the market at hand decides
     certified_share: float | None  # of owners that gain at most the tolerance, at least; None: not known
     errors: tuple[str, ...]
     at_hand: Screened | None = None  # None: the market at hand was not played
-    pooled: tuple[Pooled, ...] = ()  # fixed lies over owners and worlds
     cut: tuple[str, ...] = ()  # parts that seconds ended before their plays were made
     plays: int = 0
     scenario: Scenario | None = None  # with this mechanism
-    tiny: TinyFound = field(default_factory=TinyFound)
     joint: tuple[JointGain, ...] = ()  # owners with several jobs, those that gain most first
+    irreproducible: str = ""  # why two plays of one seed end differently, so that no lie was played; empty: they do not
+    beside_menu: str = ""  # the first payment that is none of its menu; empty: none was seen
 
     def __repr__(self) -> str:
         """Return the figures of the summary."""
         gains = f"gain {self.regret_lower:g} .. {self.regret_upper:g}" if self.audited else "not audited"
-        owners = f"{len(self.certificates)} certified, {len(self.searched)} searched"
+        owners = f"{len(self.certificates)} certified, {len(self.claims)} lies scored"
         return f"MechanismAudit({self.label!r}, {gains}, {owners})"
 
     @property
     def compared(self) -> bool:
         """Whether any lie was played against the truth."""
         at_hand = self.at_hand is not None and len(self.at_hand.gains) > 0
-        return at_hand or any(each.compared for each in self.searched)
+        return at_hand or len(self.worlds.tried) > 0
 
     @property
     def truth_fails(self) -> str:
         """Why no lie could be compared, if the mechanism fails under the truth of every owner looked at; else empty."""
         screen = {} if self.at_hand is None else self.at_hand.truth_fails
-        reasons = [*screen.values(), *(each.deviations.truth_fails for each in self.searched)]
+        reasons = [*screen.values(), *self.worlds.truth_fails.values()]
         return "" if self.compared or not reasons or "" in reasons else reasons[0]
 
     @property
     def audited(self) -> bool:
         """Whether anything is known: an owner was certified, or a lie was played against the truth."""
-        return self.compared or len(self.certificates) > 0
+        return not self.irreproducible and (self.compared or len(self.certificates) > 0)
+
+    @property
+    def mischarged(self) -> str:
+        """The first payment that is none of its menu, where the mechanism promises something; empty: none was seen."""
+        return "" if self.promise == "none" else self.beside_menu
 
     @property
     def exact(self) -> Gain | None:
@@ -123,9 +91,13 @@ class MechanismAudit:
 
     @property
     def lies(self) -> list[Deviation]:
-        """The confirmed lies inside the model, largest sure gain first."""
-        found = [each.lie for each in self.searched if each.lie is not None]
-        return sorted(found, key=lambda lie: -lie.gain_low)
+        """The lies that are confirmed on fresh worlds, largest sure gain first."""
+        return [claim.deviation for claim in self.worlds.confirmed]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The lies that were scored on fresh worlds."""
+        return self.worlds.claims
 
     @property
     def regret_lower(self) -> float:
@@ -142,46 +114,22 @@ class MechanismAudit:
             return np.zeros(0)
         return np.array(self.certificates["regret_lower"].where(self.certificates["confidence"] == 1.0, 0.0))
 
-    @property
-    def fixed(self) -> Pooled | None:
-        """The fixed lie that is confirmed to pay on average, with the largest sure gain; None: there is none."""
-        return max((p for p in self.pooled if p.confirmed), key=lambda p: p.low, default=None)
-
     def pays(self, tolerance: float) -> bool:
         """Return whether a lie is known to gain more than ``tolerance`` credits, in a way that the promise excludes."""
-        return self.regret_lower > tolerance or self.fixed is not None or self.tiny.breaks
-
-    @property
-    def power(self) -> tuple[float, str]:
-        """The smallest mean gain that would have been confirmed, as a share of a value, and its fixed lie; NaN: none.
-
-        Of the lies that were played in as many worlds as any, see `Pooled.power`.
-        """
-        most = max((len(p.means) for p in self.pooled), default=0)
-        found = [(p.power(), repr(p.lie)) for p in self.pooled if len(p.means) == most > 1]
-        return min(found, default=(np.nan, ""))
+        return self.regret_lower > tolerance
 
     def seems(self) -> list[str]:
         """Return what seems to pay and is not confirmed, in sentences, largest first."""
-        found = [
-            (d.gain_mean, one.job, d) for one in self.searched for d in one.deviations if d.inside_model and d.seems
+        found = sorted((c for c in self.claims if c.deviation.seems), key=lambda c: -c.deviation.gain_mean)
+        return [
+            f"{c.job} {c.deviation.words}: {c.deviation.gain_mean:+.3g} credits on average over "
+            f"{c.deviation.n_fresh:,} worlds, interval {c.deviation.gain_low:.3g} to {c.deviation.gain_high:.3g}"
+            for c in found
         ]
-        words = [
-            f"{job} {d.words}: {d.gain_mean:+.3g} credits on average over {d.n_fresh:,} worlds, interval "
-            f"{d.gain_low:.3g} to {d.gain_high:.3g}"
-            for _, job, d in sorted(found, key=lambda row: -row[0])
-        ]
-        return words + [f"{pooled_words(p)}, which seems more than nothing" for p in self.pooled if p.seems]
-
-    @property
-    def outside(self) -> list[Deviation]:
-        """Confirmed conduct outside the model that pays, largest sure gain first."""
-        found = [each.deviations.best(inside_model=False) for each in self.searched]
-        return sorted((lie for lie in found if lie is not None), key=lambda lie: -lie.gain_low)
 
     def tried(self) -> list[tuple[str, str, float, float]]:
         """Return every lie that was tried: label, job, size, gain on the worlds of the search."""
-        found = [(self.label, one.job, x.size, x.gain) for one in self.searched for x in one.deviations.tried]
+        found = [(self.label, job, x.size, x.gain) for job, x in self.worlds.tried]
         at_hand = [] if self.at_hand is None else self.at_hand.gains
         return [*found, *((self.label, g.owner.name, g.size, g.gain) for g in at_hand)]
 
@@ -199,21 +147,18 @@ class MechanismAudit:
         return rows
 
     def confirmed(self) -> list[tuple[Any, ...]]:
-        """Return the lies that are confirmed, of every owner the best: see `CONFIRMED`."""
+        """Return the lies that are confirmed on fresh worlds: see `CONFIRMED`."""
         rows = []
-        for one in self.searched:
-            if one.lie is not None:
-                least = one.lie if one.smallest is None else one.smallest
-                figures = (one.lie.size, one.lie.gain_low, one.lie.gain_high, one.lie.exact)
-                text = sentence(one.job, one.lie, one.deviations.truthful)
-                rows.append((self.label, one.job, one.lie.words, *figures, text, least.words, least.gain_low))
+        for claim in self.worlds.confirmed:
+            lie = claim.deviation
+            figures = (lie.size, lie.gain_low, lie.gain_high, lie.exact)
+            rows.append((self.label, claim.job, lie.words, *figures, sentence(claim.job, lie, claim.truthful)))
         return rows
 
     @property
-    def best(self) -> Searched | None:
-        """The search with the largest sure gain; None: no lie is confirmed."""
-        found = [each for each in self.searched if each.lie is not None]
-        return max(found, key=lambda each: 0.0 if each.lie is None else each.lie.gain_low, default=None)
+    def best(self) -> Claim | None:
+        """The lie with the largest sure gain on fresh worlds; None: none is confirmed."""
+        return next(iter(self.worlds.confirmed), None)
 
     @property
     def headline(self) -> Gain | None:
@@ -237,8 +182,8 @@ class MechanismAudit:
         certified = float(exact.max(initial=0.0))
         if self.headline is not None:
             return self.headline.owner.name, self.headline.words
-        if best is not None and best.lie is not None and best.lie.gain_low >= certified:
-            return best.job, best.lie.words
+        if best is not None and best.deviation.gain_low >= certified:
+            return best.job, best.deviation.words
         if not len(table):
             return "", ""
         row = int(exact.argmax()) if certified > 0 else int(table["regret_upper"].to_numpy().argmax())

@@ -18,18 +18,21 @@ from marketsched.truthfulness.certificates.certificate import Certificate
 from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.plan import Plan
 from marketsched.truthfulness.searches.plays_ahead import Helpers
+from marketsched.truthfulness.situations.announced import PaymentBesideMenu
 
 
 @dataclass
 class Certified:
     """Certificates of a mechanism, as `certify_owners` returns them; none, with the reason in ``errors``.
 
-    ``named`` has, by job, the reports that certificates say beat the truth.
+    ``named`` has, by job, the reports that certificates say beat the truth; ``beside_menu`` says which payment is none
+    of its menu, if one is.
     """
 
     table: pd.DataFrame = field(default_factory=pd.DataFrame)
     named: dict[str, StatementOfWork] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    beside_menu: str = ""
 
     @property
     def menus(self) -> bool:
@@ -77,6 +80,7 @@ def make_certificates(wanted: Wanted) -> Certified:
         raise
     except (InvalidParameterError, CallDidNotEnd) as error:  # no menu: only the search is left
         found.errors.append(f"no certificates: {error}")
+        found.beside_menu = error.mischarged if isinstance(error, PaymentBesideMenu) else ""
     except Exception as error:  # a mechanism may raise anything: named, and the audit goes on
         found.errors.append(f"no certificates: {type(error).__name__}: {error}")
     return found

@@ -13,36 +13,36 @@ import numpy as np
 import pandas as pd
 
 from marketsched.results.views import at_least, at_most, exact_amount
-from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE
+from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.screened import Screened
 
 
-def contradiction(table: pd.DataFrame, searched: Sequence[Searched], screened: Screened | None) -> str:
+def contradiction(table: pd.DataFrame, claims: Sequence[Claim], screened: Screened | None) -> str:
     """Return in words the certificate that a play contradicts, and that play; empty: none is.
 
     Parameters
     ----------
     table : DataFrame
         Certificates, as `certify_owners` returns them; it may be empty.
-    searched : sequence of Searched
-        Searches of single owners, on drawn worlds.
+    claims : sequence of Claim
+        Lies that were scored on fresh worlds.
     screened : Screened or None
         Plays in the market at hand.
     """
     if not len(table):
         return ""
     allowed = dict(zip(table["job"], table["regret_upper"], strict=True))
-    found = _by_a_confirmed_lie(allowed, searched)
+    found = _by_a_confirmed_lie(allowed, claims)
     if not found and screened is not None and "rests_on" in table:
         found = _by_an_exact_gain(allowed, screened) or _by_a_payment(screened)
     return f"no certificates: {found}: what they take for granted does not hold" if found else ""
 
 
-def _by_a_confirmed_lie(allowed: dict[str, float], searched: Sequence[Searched]) -> str:
-    for one in searched:
-        upper, lie = float(allowed.get(one.job, np.inf)), one.lie
-        if lie is not None and lie.gain_low > upper + _rounding(one.situation.truth.value.highest):
+def _by_a_confirmed_lie(allowed: dict[str, float], claims: Sequence[Claim]) -> str:
+    for one in claims:
+        upper, lie = float(allowed.get(one.job, np.inf)), one.deviation
+        if lie.confirmed and lie.gain_low > upper + _rounding(one.situation.truth.value.highest):
             gain = f"exactly {exact_amount(lie.gain_low)}" if lie.exact else f"at least {at_least(lie.gain_low)}"
             return f"{one.job} {lie.words}, which gains {gain} credits; its certificate allows {at_most(upper)}"
     return ""

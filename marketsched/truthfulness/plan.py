@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -11,12 +10,12 @@ from typing import Any
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.plays_ahead import Helpers
+from marketsched.truthfulness.searches.processor import processor_seconds
 from marketsched.worlds.workload import Workload
 
 Progress = Callable[[str, float], None]  # what is being done, and how much of the whole is done
 
 PLAYS = 2_000  # per mechanism, by default: what is found is then the same on every machine
-SECONDS = 120.0  # per mechanism, at most
 FEWEST_PLAYS = 100
 
 
@@ -42,7 +41,7 @@ class Plan:
 
 @dataclass
 class Purse:
-    """The remaining plays and seconds of one mechanism; its parts spend them one after the other.
+    """The remaining plays and seconds of the processor of one mechanism; its parts spend them one after the other.
 
     ``cut`` notes the parts that seconds ended before their plays were made.
     """
@@ -56,7 +55,7 @@ class Purse:
 
     def start(self) -> None:
         """Let the seconds run; the time until a market stands is not counted."""
-        self._since = time.perf_counter()
+        self._since = processor_seconds()
 
     def took(self, seconds: float) -> None:
         """Count seconds that a part has measured itself."""
@@ -65,13 +64,13 @@ class Purse:
     def stop(self) -> None:
         """Stop the seconds."""
         if self._since is not None:
-            self._used += time.perf_counter() - self._since
+            self._used += processor_seconds() - self._since
             self._since = None
 
     @property
     def used(self) -> float:
         """Seconds so far."""
-        return self._used + (0.0 if self._since is None else time.perf_counter() - self._since)
+        return self._used + (0.0 if self._since is None else processor_seconds() - self._since)
 
     @property
     def plays_left(self) -> int | None:
@@ -96,6 +95,10 @@ class Purse:
             "budget_seconds": None if seconds is None else seconds * part,
         }
 
+    def further(self, times: float) -> Budget:
+        """Return a budget of so many times the plays of the whole, within the seconds that are left."""
+        return Budget(None if self.plays is None else int(times * self.plays), self.seconds_left)
+
     def budget(self, part: float) -> Budget:
         """Return a budget of this part of the remainder."""
         given = self.share(part)
@@ -104,5 +107,5 @@ class Purse:
     def note(self, what: str, plays: int, budget: Budget | None = None) -> None:
         """Count the spent plays and seconds; record a part that the time limit ended."""
         self.spent += plays
-        if budget is not None and budget.most_seconds is not None and budget.seconds >= budget.most_seconds:
+        if budget is not None and budget.cut:
             self.cut.append(what)

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from marketsched.results.views import at_least, exact_amount, shown_whole
 from marketsched.truthfulness.searches.evaluation import ROUNDING
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.joint_reports import JointGain
-from marketsched.truthfulness.searches.pooling import Pooled
-
-
-def pooled_words(pooled: Pooled) -> str:
-    """Return in words the mean gain of a fixed lie of a single owner, in % of the value of its job."""
-    error = f" +- {100 * pooled.error:.2g}" if np.isfinite(pooled.error) else ""
-    share = f"{pooled.gained} of {pooled.owners} owners gained"
-    return (
-        f"{pooled.lie!r} by one owner alone: {100 * pooled.mean:+.3g}{error} % of its job's value on average "
-        f"({len(pooled.means)} worlds; {share})"
-    )
 
 
 def sentence(job: str, lie: Deviation, truthful: float | None) -> str:

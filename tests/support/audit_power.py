@@ -2,10 +2,10 @@
 
     python tests/support/audit_power.py clean --out clean.csv --markets 500 [--seconds 500]
     python tests/support/audit_power.py screen --out screen.csv --runs 100
-    python tests/support/audit_power.py fixed --out fixed.csv --runs 100
+    python tests/support/audit_power.py worlds --out worlds.csv --runs 100
 
 ``clean``: small markets under rules in which no lie pays; a row of the CSV file for each. ``screen``: a share of the
-owners gains, .5, 1 and 2 times the share that a clean result calls detectable. ``fixed``: a fixed lie gains on average
+owners gains, .5, 1 and 2 times the share that a clean result calls detectable. ``worlds``: a lie gains on average
 .5, 1 and 2 times what a clean result says it would have confirmed. Rows that the file has are not made again, so that a
 run which ``--seconds`` has ended goes on. Printed are counts, with exact binomial bounds.
 """
@@ -18,25 +18,25 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-import marketsched.truthfulness.audit as audit_module
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleValue
 from marketsched.mechanisms import DeadlineValue, StatementOfWork, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
-from marketsched.truthfulness.searches.pooling import Pooled, pooled_lies
-from marketsched.truthfulness.searches.screened import SCREENED
+from marketsched.truthfulness.searches.on_worlds import OnWorlds, lies_on_worlds
 from marketsched.truthfulness.searches.screening import Screening
+from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.situation import Situation
 
 TIMES = (0.5, 1.0, 2.0)  # the printed size
-SCREEN_PLAYS, FIXED_PLAYS = 200, 500
+SCREEN_PLAYS, WORLDS_PLAYS = 200, 1000
 LOW = 5.0  # true values are above it, their halves below
 SIZES = {"capacity": 40, "horizon": 16, "max_delay": 10}
 LIMITS = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0}
@@ -108,14 +108,12 @@ CLEAN = ("first-come:price=.4:stop_at_deadline=false", "bid-price:stop_at_deadli
 
 
 def clean_row(seed: int) -> dict[str, Any]:
-    """Audit one market within 150 plays; the tiny domains, which are the same for all, are left out."""
+    """Audit one market within 150 plays."""
     rule = CLEAN[seed // 2 % len(CLEAN)]
-    with patch.object(audit_module, "TINY_SECONDS", 0.0):
-        found = audit_module.audit(clean_market(seed), [rule], plays=150, budget=None, seed=seed, owners=10)
+    found = audit(clean_market(seed), [rule], plays=150, budget=None, seed=seed, owners=10)
     (one,) = found.mechanisms
-    status = 4 if not one.audited else 3 if found.profitable else 5 if found.undecided else 0
     words = [*one.errors, *one.seems(), "" if one.exact is None else one.exact.words][:1]
-    return {"run": seed, "mechanism": rule, "status": status, "plays": one.plays, "words": " ".join(words)}
+    return {"run": seed, "mechanism": rule, "status": found.status, "plays": one.plays, "words": " ".join(words)}
 
 
 # --- planted gains ----------------------------------------------------------------------------------------
@@ -153,24 +151,27 @@ def screen_row(run: int) -> dict[str, Any]:
     return row
 
 
-def fixed_row(run: int) -> dict[str, Any]:
-    """Play fixed lies over worlds in which half the value gains a share of it on average; say which are confirmed."""
+def worlds_row(run: int) -> dict[str, Any]:
+    """Score half the value on fresh worlds in which it gains a share of it on average; say which are confirmed."""
     row: dict[str, Any] = {"run": run}
-    lies = [ScaleValue(0.5), *(lie for lie in SCREENED if lie != ScaleValue(0.5))][:3]
 
-    def halved(share: float, seed: int) -> Pooled:
+    def halved(share: float, seed: int) -> OnWorlds:
         def build(rng: np.random.Generator) -> FirstCome:
             made = Gift(SIZES["capacity"], SIZES["horizon"], 0.0, max_delay=SIZES["max_delay"], rng=rng, **LIMITS)
             made.share = share
             return made
 
-        return pooled_lies(_market(seed, build), lies, Budget(FIXED_PLAYS, None), seed=seed)[0]
+        jobs = _market(seed, build).setup.jobs
+        others = tuple(Other.of(i, job) for i, job in enumerate(jobs[1:]))
+        owner = Situation(build, jobs[0].truth, others, **SIZES, name=jobs[0].name, ahead=0, history=seed)
+        plays = Budget(WORLDS_PLAYS, None), Budget(0, None)
+        return lies_on_worlds([owner], {owner.name: [ScaleValue(0.5)]}, *plays, seed=seed)
 
     for times in (0.0, *TIMES):
         found = halved(times * row.get("size", 0.0), 10 * run + int(2 * times))
         if not times:
-            row["size"] = found.power()
-        row[f"found {times:g}"] = found.confirmed
+            row["size"] = found.claims[0].detectable
+        row[f"found {times:g}"] = bool(found.confirmed)
     return row
 
 
@@ -191,13 +192,13 @@ def _bounds(found: int, n: int) -> str:
 def main() -> None:
     """Make the rows that are missing, and print counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["clean", "screen", "fixed"])
+    parser.add_argument("what", choices=["clean", "screen", "worlds"])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", "--markets", type=int, default=100, dest="runs")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     register("drawn-fee")(_drawn_fee)
-    make = {"clean": clean_row, "screen": screen_row, "fixed": fixed_row}[given.what]
+    make = {"clean": clean_row, "screen": screen_row, "worlds": worlds_row}[given.what]
     began = time.monotonic()
     for run in _missing(given.out, given.runs):
         if time.monotonic() - began > given.seconds:

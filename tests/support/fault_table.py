@@ -30,22 +30,15 @@ def found_by_audit(fault: str, plays: int, seed: int) -> tuple[int, str]:
     """Return the exit status of an audit within so many plays, and what it found, in words."""
     whole = audit(market(), [registered(fault)], plays=plays, budget=None, seed=seed, per_owner=True)
     (one,) = whole.mechanisms
-    status = (
-        6 if whole.truth_fails else 4 if whole.not_audited else 3 if whole.profitable else 5 if whole.undecided else 0
-    )
-    return status, _words(one)
+    return whole.status, _words(one)
 
 
 def _words(one: MechanismAudit) -> str:
-    if one.tiny.breaks and one.exact is None and not one.lies:
-        return "in a tiny domain"
     if one.exact is not None:
         kind = "own law" if one.exact.own_law is not None else "ex post"
         return f"{kind}: {_short(one.exact)}, +{one.exact.counted:.3g}"
     if one.lies:
         return f"confirmed: {one.lies[0].words}, at least +{one.lies[0].gain_low:.3g}"
-    if one.fixed is not None:
-        return f"confirmed on average over owners: {one.fixed.lie!r}"
     if one.seems():
         return f"seems to pay: {one.seems()[0]}"
     luck = None if one.at_hand is None else one.at_hand.best_ex_post
@@ -53,10 +46,6 @@ def _words(one: MechanismAudit) -> str:
         return f"said, no promise is broken: in this market {_short(luck)}, +{luck.gain:.3g}"
     if one.joint and one.joint[0].gain > 0:
         return f"owners' jobs together: {one.joint[0].words}, +{one.joint[0].gain:.3g}"
-    if one.outside:
-        return f"outside the model: {one.outside[0].words}"
-    if one.tiny.gain is not None:
-        return f"said, no promise is broken: in a tiny domain, +{one.tiny.gain.gain:.3g}"
     return "nothing"
 
 

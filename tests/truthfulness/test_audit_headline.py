@@ -14,12 +14,9 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event
 from marketsched.show.cli import app
-from marketsched.truthfulness import replay_witness, situation_of
+from marketsched.truthfulness import replay_gain, situation_of
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import prepared
-from marketsched.truthfulness.searches.findings import Deviation
-
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
 
 VALUES = (10.0, 7.0, 4.0, 2.0)
 
@@ -93,21 +90,16 @@ def test_the_headline_is_the_best_confirmed_lie():
     (row,) = found.summary.to_dict(orient="records")
     assert row["regret_lower"] >= 7.7  # 10 is worth, and a bid just above 2 wins
     assert row["worst_job"] == "worth 10"
-    assert 0 < row["smallest_gain"] < 1e-2  # shading by a hair pays a hair
-    assert row["smallest_lie"] != row["lie"]
-    for one in found.mechanisms[0].searched:
-        if one.lie is not None:
-            assert one.lie.gain_low == max(d.gain_low for d in one.deviations if d.confirmed and d.inside_model)
-    assert row["sentence"].startswith("worth 10 reports ")
+    exact = found.mechanisms[0].at_hand
+    assert row["regret_lower"] == max(g.counted for g in (*exact.gains, *exact.checked))
+    assert row["sentence"].startswith("in this market worth 10 reports ")
 
 
 def test_the_witness_file_replays_the_headline(tmp_path):
     found = audit(four_for_three(), ["pay-as-bid"], plays=1000)
     found.result().save(tmp_path / "out")
-    again = replay_witness(tmp_path / "out" / "lie-pay-as-bid-worth-10.yaml")
-    assert again.again.gain_mean == found.mechanisms[0].regret_lower
-    least = replay_witness(tmp_path / "out" / "smallest-pay-as-bid-worth-10.yaml")
-    assert 0 < least.again.gain_mean < again.again.gain_mean
+    again = replay_gain(tmp_path / "out" / "exact-pay-as-bid-worth-10.yaml")
+    assert again.same and again.recorded == found.mechanisms[0].regret_lower
 
 
 def test_a_charge_for_the_reported_duration_is_found_in_full():
@@ -117,16 +109,15 @@ def test_a_charge_for_the_reported_duration_is_found_in_full():
     market["workload"]["jobs"][0]["requirements"] = points
     market["workload"]["jobs"][0]["value"]["deadline"] = 4
     market["workload"] |= {"max_duration": 4, "horizon": 6, "max_delay": 6}
-    found = audit(market, ["by-report-in-tests"], plays=4000)
-    (one,) = found.mechanisms[0].searched
-    assert found.mechanisms[0].regret_lower == max(d.gain_low for d in one.deviations if d.confirmed and d.inside_model)
+    (one,) = audit(market, ["by-report-in-tests"], plays=4000).mechanisms
+    assert one.regret_lower == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("name", ["cannot-be-built-in-tests", "raises-always-in-tests", "raises-under-lies-in-tests"])
 def test_what_was_not_audited_is_no_zero(name):
     found = audit(four_for_three(), [name, "vcg"], plays=800)
     table = found.summary.set_index("mechanism")
-    assert np.isnan(table.loc[name, "regret_lower"]) and np.isnan(table.loc[name, "outside_gain"])
+    assert np.isnan(table.loc[name, "regret_lower"])
     assert not table.loc[name, "audited"] and table.loc[name, "errors"]
     assert table.loc["vcg", "regret_lower"] == 0.0
     assert found.not_audited == ([] if name == "raises-always-in-tests" else [name])
@@ -137,7 +128,6 @@ def test_what_was_not_audited_is_no_zero(name):
 def test_a_budget_too_small_to_play_is_not_audited():
     found = audit(four_for_three(), ["vcg"], budget=1e-9)
     assert found.not_audited == ["vcg"]
-    assert "no lie was compared with the truth" in found.summary["errors"].iloc[0]
 
 
 def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
@@ -187,10 +177,9 @@ def test_plays_in_place_of_seconds_reproduce_every_figure():
 
 def test_texts_are_short():
     found = audit(four_for_three(), ["pay-as-bid"], plays=400)
-    one = found.mechanisms[0].searched[0]
-    assert all(len(repr(each)) < 500 for each in (found, found.mechanisms[0], one, one.situation))
-    assert isinstance(one.lie, Deviation)
-    assert copy.copy(one.situation).name == one.situation.name
+    situation = situation_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, "worth 10")
+    assert all(len(repr(each)) < 500 for each in (found, found.mechanisms[0], situation))
+    assert copy.copy(situation).name == situation.name
 
 
 def test_a_combination_whose_outside_part_changes_nothing_is_the_inside_lie():
@@ -203,12 +192,6 @@ def test_a_combination_whose_outside_part_changes_nothing_is_the_inside_lie():
     assert not works.misreport.inside_model
 
 
-def test_ordinary_lies_are_not_called_conduct_outside_the_model():
-    """Of jobs of one round on one node that are worth something in one round only, no conduct adds to a low bid."""
-    found = audit(four_for_three(), ["pay-as-bid"], plays=2000)
-    assert found.summary["outside_model"].tolist() == [""]
-
-
 def test_a_lie_is_told_from_the_truth_by_its_digits():
     assert ScaleValue(0.9999512).words(None) == "reports 0.99995 of its value"
     assert ScaleValue(1 - 1e-9).words(None) == "reports 0.999999999 of its value"
@@ -216,11 +199,11 @@ def test_a_lie_is_told_from_the_truth_by_its_digits():
 
 
 def test_the_market_of_four_owners_and_three_nodes():
-    """Under `armada` 2026 the owner of 10 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
+    """Under `armada` 2026 the owner of 7 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
     names = ["pay-as-bid", "armada:version=2026", "armada:version=2024", "vcg", "spot", "cannot-be-built-in-tests"]
     table = audit(four_for_three(), names, plays=3000).summary.set_index("mechanism")
     assert table.loc["pay-as-bid", "regret_lower"] >= 7.7
-    assert table.loc["armada:version=2026", ["regret_lower", "worst_job"]].tolist() == [2.0, "worth 10"]
+    assert table.loc["armada:version=2026", ["regret_lower", "worst_job"]].tolist() == [2.0, "worth 7"]
     assert "gains exactly 2 credits" in table.loc["armada:version=2026", "sentence"]
     assert table.loc["armada:version=2024", "regret_lower"] == 2.0  # bids 2, as the first of two: it pays its own bid
     assert table.loc[["vcg", "spot"], "regret_lower"].tolist() == [0.0, 0.0]

@@ -6,8 +6,6 @@ import pytest
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.audit import audit
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 MARKET = {
     "name": "small",
     "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 8, "birth_rounds": 20},

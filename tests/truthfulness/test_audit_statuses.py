@@ -15,14 +15,12 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.show.cli import app
 from marketsched.truthfulness import search, situation_of
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.audited import Searched
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
+from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.scoring import Scores, play_on
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
 
 
 def market(n=24, seed=0, **changes):
@@ -150,7 +148,7 @@ def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed
     lie = found.best(inside_model=True)
     assert lie is not None and lie.gain_low > 0.5
     words = contradiction(
-        pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Searched("job-18", situation, found, lie)], None
+        pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Claim(situation, lie, 1.0, 0.1)], None
     )
     assert bool(words) is crossed
     if crossed:
@@ -172,16 +170,19 @@ def test_truths_that_all_fail_have_a_status_of_their_own_whatever_was_certified(
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
-def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path):
+def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path, monkeypatch):
     """The mechanism draws, so no gain is exact, and few plays confirm nothing."""
-    status, said = audited("drawn-share-in-tests", tmp_path, "300", seed)
+    monkeypatch.setattr("marketsched.truthfulness.at_hand.DECIDING", 0.0)
+    monkeypatch.setattr("marketsched.truthfulness.searches.on_worlds.LEAST", 10)
+    status, said = audited("drawn-share-in-tests", tmp_path, "400", seed)
     assert (status, said["seems_to_pay"]) == (5, ["drawn-share-in-tests"])
     assert "credits on average over" in said["mechanisms"][0]["seems_to_pay"]
 
 
-@pytest.mark.slow
-def test_with_more_plays_it_is_confirmed(tmp_path):
-    assert audited("drawn-share-in-tests", tmp_path, "4000")[0] == 3
+@pytest.mark.parametrize("seed", ["0", "1", "2"])
+def test_it_is_played_on_until_it_is_decided(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr("marketsched.truthfulness.searches.on_worlds.LEAST", 10)
+    assert audited("drawn-share-in-tests", tmp_path, "400", seed)[0] == 3
 
 
 def test_what_seems_to_pay_gets_more_worlds_until_it_is_decided():

@@ -18,8 +18,6 @@ from marketsched.truthfulness.audit import audit
 from refusals import refused
 from small_mechanisms import BIDDER, ONE_ROUND, UNIFORM, HighestBid, rivals
 
-pytestmark = pytest.mark.usefixtures("no_tiny_domains")
-
 
 class Endless(FirstCome):
     """Never comes back from one of its calls, and catches all errors on the way."""

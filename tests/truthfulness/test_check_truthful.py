@@ -3,11 +3,13 @@
 import re
 import time
 
+import numpy as np
 import pytest
 
+from drawing_faults import DRAWING
 from draws import many
 from faulty_mechanisms import FAULTS, UNFAIR
-from marketsched.mechanisms import InvalidParameterError, get_mechanism
+from marketsched.mechanisms import FirstCome, InvalidParameterError, get_mechanism
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.testing import mechanism_tests
 from marketsched.truthfulness import check_mechanism, check_truthful
@@ -81,15 +83,32 @@ def test_planted_faults_fail(fault):
         assert any(name.startswith("truthful") for name in failed(check_truthful(build, n_markets=0)))
 
 
-def test_a_lie_found_by_search_is_shrunk_and_replays():
+def test_a_lie_found_by_search_replays():
     build = built("pay-as-bid")
     (result,) = check_truthful(build, domains=[], n_markets=6, plays=500)
     assert (result.name, result.outcome) == (DRAWN, "failed")
-    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), contested=(True|False)\)", result.detail)
-    again = replay_drawn(build, int(call[1]), eval(call[2]), contested=call[3] == "True")
-    assert again.confirmed
-    smallest = float(re.search(r"still pays gains at least ([\d.e-]+)", result.detail)[1])
-    assert again.gain_high >= smallest > 0
+    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)', contested=(True|False)\)", result.detail)
+    honest, lying = replay_drawn(build, int(call[1]), eval(call[2]), call[3], contested=call[4] == "True")
+    said = float(re.search(r"gains (?:exactly|at least) ([\d.]+) credits", result.detail)[1])
+    assert lying - honest == pytest.approx(said, rel=1e-6)
+
+
+def test_a_rule_that_draws_is_failed_on_fresh_worlds_and_one_that_draws_on_its_own_by_name():
+    def lottery(**sizes):
+        return DRAWING["a fifth of the bid from one in ten"](**sizes)
+
+    assert "fresh worlds" in check_truthful(lottery, domains=[], n_markets=1, plays=1500)[DRAWN].detail
+
+    class OwnSource(FirstCome):
+        def charge(self, x):
+            self.give_back(x)
+            return float(np.random.default_rng().random())
+
+    def own(*, capacity, horizon, rng=None, **limits):
+        return OwnSource(capacity, horizon, **limits)
+
+    found = check_truthful(own, domains=[], n_markets=2, plays=200)[DRAWN]
+    assert found.outcome == "failed" and "generator that was not passed" in found.detail
 
 
 def test_a_refund_makes_a_deficit_and_an_entry_fee_a_loss():

@@ -125,6 +125,7 @@ def test_all_kinds_are_met_and_known_by_name():
     met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
     cluster, jobs = tiny_market(0)
     public = replace(PUBLIC, cluster=cluster)
+    met |= {m.kind for f in default_families(TRUTH, replace(PUBLIC, others=(CERTAIN,))) for m in f.members}
     met |= {m.kind for job in jobs for f in default_families(job.truth, public) for m in f.members}
     assert met | {"truthful", "statement"} == {lie.kind for lie in KINDS.values()}
     outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun"}
@@ -294,7 +295,7 @@ def test_words(misreport, words):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"kind": "nonsense"}, "misreport kind = 'nonsense': expected one of add-kind, claim-worth"),
+        ({"kind": "nonsense"}, "misreport kind = 'nonsense': expected one of add-dummy-shape, add-kind"),
         ({"kind": "scale-value"}, "'scale-value' has no fields: expected factor"),
         ({"kind": "scale-value", "factor": 0.5, "x": 1}, "'scale-value' has factor, x: expected factor"),
         ({"kind": "scale-value", "factor": -1}, "factor = -1: expected a finite number >= 0"),

@@ -28,9 +28,9 @@ from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from refusals import refused
 
-pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("no_tiny_domains")]
+pytestmark = pytest.mark.compiled
 
-FAMILIES = {"drop", "invent", "swap", "widen", "stretch", "worth"}
+FAMILIES = {"drop", "dummy", "invent", "swap", "widen", "stretch", "worth"}
 SCENARIO = {
     "name": "two kinds",
     "workload": {

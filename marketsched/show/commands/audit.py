@@ -32,10 +32,7 @@ from marketsched.show.commands.tools import (
     target_folder,
 )
 
-PROFITABLE = 3  # exit status: a lie pays
-UNDECIDED = 5  # exit status: a lie seems to pay, and is not confirmed
-NOT_AUDITED = 4  # exit status: of a mechanism nothing is known, whatever was found of others
-TRUTH_FAILS = 6  # exit status: a mechanism fails under the truth of every owner that was looked at
+PROFITABLE = 3  # exit status of the audits of clusters and of Slurm: a lie pays
 
 
 ScenarioArgument = Annotated[
@@ -66,10 +63,13 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of certificates and findings.")] = 0.99,
     tolerance: Annotated[float, typer.Option(help="Gains up to so many credits do not count.", min=0.0)] = 0.0,
     budget: Annotated[
-        float, typer.Option(help="Limit of search time per mechanism, seconds; the output lists what it cut off.")
-    ] = 120.0,
+        float | None,
+        typer.Option(
+            help="Limit of search per mechanism, seconds of the processor (default: none); status 7: it cut the search."
+        ),
+    ] = None,
     plays: Annotated[
-        int, typer.Option(help="Plays of search per mechanism: the same finds on every machine.", min=100)
+        int, typer.Option(help="Plays of search per mechanism: equal results on any machine, busy or idle.", min=100)
     ] = 2000,
     menu_lies: Annotated[
         int,
@@ -79,7 +79,7 @@ def audit(
         ),
     ] = 24,
     call_seconds: Annotated[
-        float, typer.Option(help="A call of a mechanism that takes longer is interrupted, and is its fault.")
+        float, typer.Option(help="A call of a mechanism that works longer is interrupted, and is its fault.")
     ] = 60.0,
     per_owner: Annotated[
         bool, typer.Option("--per-owner", help="Also: joint reports of owners with several jobs.")
@@ -107,7 +107,8 @@ def audit(
 ) -> None:
     """Certify owners and search for lies that pay; exit status 3: one is found.
 
-    5: one seems to pay; 4: not audited; 6: the mechanism fails under the truth.
+    8: a payment is not that of its menu; 5: a lie seems to pay; 7: the seconds cut the search, and nothing was found;
+    4: not audited, or two plays of the truth with one seed differ; 6: the mechanism fails under the truth.
     """
     with one_line_errors():
         asked = asked_mechanisms(mechanism)
@@ -169,14 +170,8 @@ def audit(
                 keep_interrupted=True,
             )
         finish(found.result(), folder, force, as_json)
-    if found.not_audited:
-        raise typer.Exit(NOT_AUDITED)
-    if found.truth_fails:
-        raise typer.Exit(TRUTH_FAILS)
-    if found.profitable:
-        raise typer.Exit(PROFITABLE)
-    if found.undecided:
-        raise typer.Exit(UNDECIDED)
+    if found.status:
+        raise typer.Exit(found.status)
 
 
 @audit_app.command(

@@ -33,6 +33,7 @@ from marketsched.truthfulness.certificates.cluster_menus import best_on_cluster
 from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
 from marketsched.truthfulness.certificates.parts import Parts
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
+from marketsched.truthfulness.situations.announced import PaymentBesideMenu
 
 NOTHING = Parts(*[0.0] * 7)  # none of the seven causes of a posted price's regret exists here
 MENU_LIES = 24  # tried in each run, by default
@@ -96,9 +97,7 @@ def certify_arrivals(
             f"{check.words}; expected revealed durations"
         )
     if check.mischarged is not None:
-        raise InvalidParameterError(
-            f"{check.mischarged}: expected a certificate of menus that are charged; the search takes any mechanism"
-        )
+        raise PaymentBesideMenu(check.mischarged)
     require_certified_class(setup.mechanism)
     found = []
     for name, each in served.items():

@@ -84,6 +84,11 @@ class TinyPlays:
             ]
         return self._known[profile]
 
+    @property
+    def made(self) -> int:
+        """How many plays were made."""
+        return sum(map(len, self._known.values()))
+
     def utility(self, owner: int, truth: int, profile: tuple[int, ...]) -> float:
         """Return the mean utility of an owner of a true type under these reports of all owners, credits."""
         return sum(p * _worth(self._type(owner, truth), got[owner]) for p, got in self.played(profile))

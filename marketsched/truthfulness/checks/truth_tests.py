@@ -2,13 +2,12 @@
 
 1. In each of `tiny_domains` every report of each owner is played against every profile of the others: exact, and a
    proof for that domain, where the mechanism draws nothing.
-2. In markets that are drawn, the search of `search` looks for lies that pay. All confirmed lies together hold with
-   the requested confidence: a truthful mechanism fails with probability 1 - confidence at most, over all markets.
-   That nothing is found there proves nothing.
+2. In markets that are drawn, the search of `audit` looks for lies that pay: exactly in each market, and on fresh worlds
+   where the mechanism draws. All confirmed lies together hold with the requested confidence: a truthful mechanism fails
+   with probability 1 - confidence at most, over all markets. That nothing is found there proves nothing.
 
 Also: no owner is worse off than by staying away (on average: participation; in each case: individual rationality),
-and payments never add up to less than 0. A failure names the lie, shrunk where it was searched for, and the call that
-replays it.
+and payments never add up to less than 0. A failure names the lie, and the call that replays it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from typing import Annotated, Any
 import numpy as np
 
 from marketsched.agents.call_limit import CallDidNotEnd, calls_end_within
-from marketsched.agents.job import Job
 from marketsched.agents.lies import misreport_from
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Natural, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.registry import builder_of
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.results.views import at_least, at_most, exact_amount
+from marketsched.results.views import at_most, exact_amount
 from marketsched.truthfulness.checks.check_markets import (
     SIZES,
     CheckMarket,
@@ -37,15 +34,20 @@ from marketsched.truthfulness.checks.check_markets import (
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.checks.tiny_domains import ROUNDING, Factory, TinyPlays, largest_gain, tiny_domains
-from marketsched.truthfulness.searches.findings import Deviation
-from marketsched.truthfulness.searches.scoring import score
-from marketsched.truthfulness.searches.searching import search
-from marketsched.truthfulness.searches.shrinking import shrink
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.gain_file import gain_sentence
+from marketsched.truthfulness.searches.looking import DECIDING, lies_for_worlds, look_at_hand, needs_worlds
+from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
+from marketsched.truthfulness.searches.plays_ahead import truth_of
+from marketsched.truthfulness.searches.screened import Screened
+from marketsched.truthfulness.searches.screening import Screening, over_cases, over_law
+from marketsched.truthfulness.sentences import sentence
 from marketsched.truthfulness.situations.described import Other
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.reproducible import not_reproducible
 from marketsched.truthfulness.situations.situation import Situation
 
 DRAWN = "truthful in drawn markets"
-OTHERS = 1  # owners beside the one who lies in a contested market
 PER_DOMAIN = ("truthful", "participation", "individually rational", "no deficit")
 
 
@@ -71,10 +73,10 @@ def check_truthful(
     domains : sequence of str, optional
         Some of `tiny_domains`; by default all. ``["one round"]`` tests an auction within one round.
     n_markets : int
-        Drawn markets to search, >= 0: by turns one of up to ten owners with certain outcomes of the others, and a
-        contested one of two owners with uncertain outcomes.
+        Drawn markets to search, >= 0: by turns one in which jobs come and go, and a contested one in which too much is
+        sold.
     plays : int
-        Of each search, >= 100; from about 400 on a search plays all outcomes, so gains are exact.
+        Of each search, >= 100.
     tolerance : float
         Gains up to it do not count, credits.
     confidence : float
@@ -270,43 +272,63 @@ def replay_tiny(
 def _drawn(
     build: Factory, n_markets: int, plays: int, tolerance: float, confidence: float, outside: bool, seed: int
 ) -> tuple[str, int]:
-    """Search one owner of each market for a lie that pays; all confirmed ones share the confidence."""
+    """Search each market for a lie that pays; all that are confirmed on fresh worlds share the confidence."""
     each = 1 - (1 - confidence) / n_markets
     tried = 0
     for k in range(n_markets):
-        market, contested = seed + k // 2, bool(k % 2)
-        situation = _situation(build, market, contested, None)
-        given: dict[str, Any] = {"confidence": each, "tolerance": tolerance, "seed": seed + k}
-        found = search(situation, budget_seconds=None, max_plays=plays, **given)
-        lie = found.best(inside_model=True) or (found.best(inside_model=False) if outside else None)
-        if lie is not None:
-            least = shrink(situation, lie, budget_seconds=None, max_plays=plays)
+        number, contested = seed + k // 2, bool(k % 2)
+        market = _market_at_hand(build, number, contested)
+        why = not_reproducible(market)
+        if why:
+            raise Broken(f"market {number}: {why}")
+        screening = Screening(market, Budget(plays, None), lambda share: None)
+        look_at_hand(screening, seed + k, outside)
+        found = screening.found
+        best = found.best_counted
+        if best is not None and best.counted > tolerance:
             raise Broken(
-                f"{situation.name} of market {market} gains at least {at_least(lie.gain_low)} credits: it {lie.words}; "
-                f"the smallest lie that still pays gains at least {at_least(least.gain_low)}: it {least.words}; "
-                f"replay_drawn(build, {market}, {least.misreport.data()}, contested={contested})"
+                f"market {number}: {gain_sentence(best)}; "
+                f"replay_drawn(build, {number}, {best.misreport.data()}, {best.owner.name!r}, contested={contested})"
             )
-        if found.failures:
-            raise Broken(f"{situation.name} of market {market}: {found.failures[0].words}: {found.failures[0].reason}")
-        tried += sum(one.inside_model for one in found.tried)
+        for job, reason in (*found.truth_fails.items(), *((one.words, one.reason) for one in found.failures)):
+            raise Broken(f"market {number}: {job}: {reason}")
+        if needs_worlds(found, {}):
+            _on_worlds(build, found, number, contested, plays, tolerance, each, seed + k)
+        tried += len(found.gains)
     return (
-        f"none of {tried:,} lies is confirmed to pay in {n_markets} markets; "
+        f"none of {tried:,} lies is known to pay in {n_markets} markets; "
         f"false alarms: at most {100 * (1 - confidence):.6g} % of such calls"
     ), tried
 
 
+def _on_worlds(
+    build: Factory,
+    screened: Screened,
+    number: int,
+    contested: bool,
+    plays: int,
+    tolerance: float,
+    confidence: float,
+    seed: int,
+) -> None:
+    """Play the best lies of a market on fresh worlds; raise Broken if one is confirmed."""
+    lies = lies_for_worlds(screened, {})
+    situations = [_situation(build, number, contested, name) for name in lies]
+    limits = Budget(plays, None), Budget(int(DECIDING * plays), None)
+    given: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "seed": seed}
+    found = lies_on_worlds(situations, lies, *limits, **given).confirmed
+    if found:
+        claim, lie = found[0], found[0].deviation
+        raise Broken(
+            f"{sentence(claim.job, lie, claim.truthful)}; "
+            f"replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}, contested={contested})"
+        )
+
+
 def replay_drawn(
-    build: str | Factory,
-    market: int,
-    misreport: Mapping[str, Any],
-    *,
-    contested: bool = False,
-    job: str | None = None,
-    confidence: float = 0.99,
-    seed: int = 1,
-    max_plays: int = 20_000,
-) -> Deviation:
-    """Play a lie in a drawn market of `check_truthful` again, on worlds of its own.
+    build: str | Factory, market: int, misreport: Mapping[str, Any], job: str, *, contested: bool = False
+) -> tuple[float, float]:
+    """Play a lie in a drawn market of `check_truthful` again.
 
     Parameters
     ----------
@@ -316,54 +338,58 @@ def replay_drawn(
         Number of the market.
     misreport : mapping
         The lie, as its ``data()`` wrote it.
+    job : str
+        Whose owner lies.
     contested : bool
         The kind of the market.
-    job : str, optional
-        Whose owner lies; by default the one that `check_truthful` has searched.
-    confidence, seed, max_plays
-        As for `score`.
 
     Returns
     -------
-    Deviation
+    tuple of float
+        Utility of the truth and of the lie, credits, on average over the owner's own law, all else fixed.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the market has no such job, or it never arrives.
 
     Examples
     --------
     See `check_truthful`, whose findings name the call.
     """
-    situation = _situation(builder_of(build), market, contested, job)
-    lie = misreport_from(misreport)
-    return score(situation, lie, confidence=confidence, seed=seed, budget_seconds=None, max_plays=max_plays)
+    played = _market_at_hand(builder_of(build), market, contested)
+    owners = played.owners([job])
+    if not owners:
+        raise InvalidParameterError(place="job", value=job, legal="a job of the market that arrives")
+    (owner,) = owners
+    lie = misreport_from(misreport).conduct(owner.truth, owner.truth, owner.public)
+    weights = [p for _, p in owner.own_law]
+    truths = [each.utility for each in over_cases(owner, truth_of(owner))]
+    truth = float(np.dot(weights, truths))
+    return truth, truth + over_law(owner, lie)[0]
 
 
-def _situation(build: Factory, number: int, contested: bool, job: str | None) -> Situation:
-    """Return the situation of one owner of a drawn market, before anything has happened."""
-    market: CheckMarket = (contested_market if contested else check_market)(number)
-    names = list(market.jobs)
-    name = names[int(np.random.default_rng([17, number]).integers(len(names)))] if job is None else job
-    if name not in market.jobs:
-        raise InvalidParameterError(place="job", value=job, legal=f"one of {', '.join(names)}")
-    truth, place = market.jobs[name].truth, names.index(name)
-    kept = names
-    if contested:  # few enough to go through all that can happen to them
-        kept = names[max(0, place - OTHERS) : place + 1] if place else names[: OTHERS + 1]
-    others: list[Other] = []
-    ahead = 0
-    for key in kept:
-        known = market.jobs[key].truth if contested else _certain(market.jobs[key])
-        if key != name and known is not None:
-            others.append(Other.of(len(others), known))
-            ahead += known.birth == truth.birth and names.index(key) < place
+def _check_market(number: int, contested: bool) -> CheckMarket:
+    return (contested_market if contested else check_market)(number)
+
+
+def _market_at_hand(build: Factory, number: int, contested: bool) -> MarketAtHand:
+    """Return a drawn market in which all chance is fixed."""
     sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
-    return Situation(lambda rng: build(**SIZES, rng=rng), truth, tuple(others), **sizes, name=name, ahead=ahead)
+    jobs = list(_check_market(number, contested).jobs.values())
+    return MarketAtHand(lambda rng: build(**SIZES, rng=rng), jobs, **sizes, seed=number)
 
 
-def _certain(job: Job) -> StatementOfWork | None:
-    """Return the report of a job of which all is known beforehand; None: it never arrives."""
-    if job.arrival is None:
-        return None
-    sow = job.truth
-    return StatementOfWork(sow.birth, sow.concurrency, sow.value, [(job.arrival, job.duration, 1.0)])
+def _situation(build: Factory, number: int, contested: bool, name: str) -> Situation:
+    """Return the situation of one owner of a drawn market, with what happened before its turn."""
+    jobs = list(_check_market(number, contested).jobs.values())
+    place = next(i for i, job in enumerate(jobs) if job.name == name)
+    others = [Other.of(i, job) for i, job in enumerate([*jobs[:place], *jobs[place + 1 :]])]
+    truth = jobs[place].truth
+    ahead = sum(job.truth.birth == truth.birth for job in jobs[:place])
+    sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
+    factory = lambda rng: build(**SIZES, rng=rng)  # noqa: E731
+    return Situation(factory, truth, tuple(others), **sizes, name=name, ahead=ahead, history=number)
 
 
 def raising(name: str, check: Callable[[], CheckResult]) -> None:

@@ -39,6 +39,7 @@ from marketsched.mechanisms.legal import OpenShare, legal
 BOLDEST = 0.75  # of what may be lost at most: the largest adaptive stake
 FRACTIONS = 0.99 * 2.0 ** -np.arange(11)  # bold gamblers for tiny variances, timid ones for wide ones
 HALVINGS = 60
+CHANCE, RESAMPLED, POWER_HALVINGS = 0.9, 100, 12  # of what `detectable` says
 
 
 @legal
@@ -162,6 +163,36 @@ def exceeds(x: NDArray[np.float64], low: float, failure: float, at: float = 0.0)
     fixed = np.log1p(FRACTIONS[:, None, None] * ((x - at) / (at - low))[None])
     fixed = np.logaddexp.reduce(np.cumsum(fixed, axis=2), axis=0) - math.log(FRACTIONS.size)
     return np.asarray((np.logaddexp(own, fixed) - math.log(2)).max(axis=1) >= math.log(1 / failure))
+
+
+def detectable(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> float:
+    """Return the mean that values spread like these would have shown to exceed ``at`` with probability `CHANCE`.
+
+    Values are drawn again from those given, moved so that their mean is the one asked for. inf: there are fewer than
+    two, or no mean up to the largest loss would have been shown.
+
+    Parameters
+    ----------
+    x, low, failure, at
+        As for `lower_end`.
+    """
+    values = np.asarray(x, dtype=np.float64).ravel()
+    if values.size < 2:
+        return math.inf
+    picks = np.random.default_rng([0x90E4, values.size]).integers(values.size, size=(RESAMPLED, values.size))
+    spread = (values - values.mean())[picks]
+    low = min(low, float(spread.min()))
+
+    def shown(mean: float) -> bool:
+        return float(exceeds(spread + mean, low, failure, at).mean()) >= CHANCE
+
+    bottom, top = at, at - low
+    if not shown(top):
+        return math.inf
+    for _ in range(POWER_HALVINGS):
+        middle = (bottom + top) / 2
+        bottom, top = (bottom, middle) if shown(middle) else (middle, top)
+    return top
 
 
 def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> float:

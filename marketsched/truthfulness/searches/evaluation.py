@@ -10,7 +10,6 @@ once.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +21,7 @@ from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies import Combination, Misreport, PublicInformation, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.searches.processor import processor_seconds
 from marketsched.truthfulness.situations.plays import Played, World
 from marketsched.truthfulness.situations.situation import Situation
 
@@ -53,20 +53,21 @@ class Budget:
     plays : int or None
         Most plays; equal plays that are not made again do not count.
     seconds : float or None
-        Most seconds.
+        Most seconds of the processor, of this process and its workers.
     """
 
     def __init__(self, plays: int | None, seconds: float | None) -> None:
         self.most_plays, self.most_seconds = plays, seconds
         self.plays = 0
         self._asked = 0  # plays that were asked for, those already made included
-        self._begin = time.perf_counter()
+        self._begin = processor_seconds()
         self._share = 1.0
+        self.cut = False  # seconds ended a phase
 
     @property
     def seconds(self) -> float:
-        """Seconds so far."""
-        return time.perf_counter() - self._begin
+        """Seconds of the processor so far."""
+        return processor_seconds() - self._begin
 
     @property
     def used(self) -> float:
@@ -78,7 +79,9 @@ class Budget:
     @property
     def out_of_time(self) -> bool:
         """Whether the seconds of the phase are spent."""
-        return self.most_seconds is not None and self.seconds >= self._share * self.most_seconds
+        over = self.most_seconds is not None and self.seconds >= self._share * self.most_seconds
+        self.cut |= over
+        return over
 
     @property
     def plays_left(self) -> int | None:
@@ -98,6 +101,7 @@ class Budget:
         """Raise `BudgetSpent` if the phase has had its share."""
         self._asked += 1
         if self.used >= self._share:
+            _ = self.out_of_time
             raise BudgetSpent
 
     def rest(self) -> Budget:
@@ -186,6 +190,12 @@ class Evaluator:
             return  # the budget would end before the first candidates have been through all worlds
         self._worlds = [world for world, _ in listed]
         self.weights = np.array([weight for _, weight in listed])
+
+    def draw_worlds(self) -> None:
+        """Draw worlds from now on, where they were enumerated; gains in those are not comparable."""
+        self.weights = None
+        self._worlds.clear()
+        self._true.clear()
 
     @property
     def exact(self) -> bool:

@@ -15,13 +15,17 @@ import numpy as np
 
 from marketsched.agents.lies import (
     ABSENT,
+    AddStep,
     Combination,
+    CopyLaw,
     CutDeadline,
     DelaySubmission,
+    EndValue,
     Ghosts,
     InflateConcurrency,
     LeaveOut,
     Misreport,
+    MoveDigit,
     MoveMass,
     Overrun,
     PublicInformation,
@@ -42,6 +46,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
+OUTSIDE = ("delay", "split", "overrun")  # families of conduct that begins at the birth, and that no theorem covers
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 
 
@@ -101,6 +106,9 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
     grids: list[tuple[str, Iterable[Misreport]]] = [
         ("value", map(ScaleValue, _factors(0.5, 2.0, 0.8, 0.9, 0.25, 0.7, 1.25, 0.95, 0.6, 4.0, 0.1, 1.5, 0.01))),
         ("value-shift", _value_shifts(truth)),
+        ("ending", _endings(truth)),
+        ("digits", _digits(truth)),
+        ("step", map(AddStep, (0.4, 0.9, 0.1))),
         ("deadline", map(ShiftDeadline, _both_ways(public.max_delay))),
         ("cut-deadline", map(CutDeadline, _powers(public.max_delay))),
         ("nodes", _nodes(truth, public) if not truth.shapes else ()),
@@ -109,6 +117,7 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("duration-spread", map(SpreadDuration, _powers(min(8, public.max_duration or 8))) if not truth.shapes else ()),
         ("arrival", map(ShiftArrival, _both_ways(min(4, public.max_delay)))),
         ("arrival-spread", map(SpreadArrival, _powers(min(8, public.max_delay)))),
+        ("other law", map(CopyLaw, range(len(public.others))) if not truth.shapes else ()),
         ("mass", _masses(truth)),
         ("move-mass", _moves(truth)),
         ("leave-out", _left_out(truth)),
@@ -161,6 +170,26 @@ def _value_shifts(truth: StatementOfWork) -> list[Misreport]:
     if np.unique(values[values > 0]).size < 2:
         return []
     return [ShiftValue(share * truth.value.highest) for share in (-0.25, 0.25, -0.1, -0.5, 0.5)]
+
+
+def _endings(truth: StatementOfWork) -> list[Misreport]:
+    """Values that end in .99, .9, 0 or 5, where that is not the truth."""
+    forms = [
+        EndValue(1.0, *form) for form in ((1.0, 0.99), (1.0, 0.0), (10.0, 0.0), (10.0, 9.99), (5.0, 0.0), (1.0, 0.9))
+    ]
+    return [lie for lie in forms if truth.value.highest > 0 and abs(lie.target(truth) - truth.value.highest) > 1e-9]
+
+
+def _digits(truth: StatementOfWork) -> list[Misreport]:
+    """Every other digit at the first three places behind the point, and two at the last before it."""
+    if truth.value.highest <= 0:
+        return []
+    found: list[Misreport] = [MoveDigit(-1, 0), MoveDigit(1, 0)]
+    for steps in range(1, 10):
+        for place in (1, 2, 3):
+            own = int(truth.value.highest * 10**place) % 10
+            found.append(MoveDigit(steps if own + steps <= 9 else steps - 10, place))
+    return found
 
 
 def _nodes(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:

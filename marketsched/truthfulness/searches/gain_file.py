@@ -1,15 +1,19 @@
-"""An exact gain in the market at hand, as one file: the scenario, and all data to play the lie again.
+"""A lie that pays, as one file: the scenario, and all data to play the lie again.
 
-The file is a scenario that ``marketsched run FILE --seed SEED`` plays with true reports; the owner, the lie, the seed
-and the gain are in comment lines that begin with ``#|``, which `replay_gain` reads.
+The gain is exact in the market at hand, or one that was confirmed on fresh worlds. The file is a scenario that
+``marketsched run FILE --seed SEED`` plays with true reports; the owner, the lie, the seeds and the gain are in comment
+lines that begin with ``#|``, which `replay_gain` reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from marketsched.agents.conduct import plain
 from marketsched.agents.lies import misreport_from
@@ -18,12 +22,17 @@ from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.results.views import exact_amount, shown_whole
+from marketsched.truthfulness.searches.evaluation import Budget, Candidate, Evaluator, prepared
+from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.screened import Gain
 from marketsched.truthfulness.searches.screening import over_law, settled
-from marketsched.truthfulness.searches.witness_file import MARK
+from marketsched.truthfulness.sentences import sentence
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.situation import situations_of
 
+MARK = "#| "  # before every line of what is no scenario
 KEYS = ("job", "misreport", "seed", "gain", "over_own_law")
+ON_WORLDS = ("job", "misreport", "seed", "gain", "worlds", "seed_of_worlds", "nobody_later")  # worlds 0: all of them
 
 
 class ReplayedGain(NamedTuple):
@@ -69,6 +78,21 @@ def _exactly(x: float) -> str:
     return f"{'exactly' if shown_whole(x) else 'at least'} {exact_amount(x)}"
 
 
+def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
+    """Return the file of a lie that was confirmed on fresh worlds; ``run`` has the audit's ``seed``."""
+    lie, situation = claim.deviation, claim.situation
+    record = {
+        "job": claim.job,
+        "misreport": lie.misreport.data(),
+        "seed": run["seed"],
+        "gain": lie.gain_mean,
+        "worlds": 0 if lie.exact else lie.n_fresh,
+        "seed_of_worlds": lie.seed,
+        "nobody_later": situation.nobody_later,
+    }
+    return _text(scenario, sentence(claim.job, lie, claim.truthful), record)
+
+
 def gain_text(scenario: Scenario, gain: Gain) -> str:
     """Return the file of a gain.
 
@@ -86,7 +110,11 @@ def gain_text(scenario: Scenario, gain: Gain) -> str:
         "gain": gain.gain,
         "over_own_law": gain.own_law,
     }
-    head = [f"# {gain_sentence(gain)}.", "# The scenario below has all owners report truthfully.", "#"]
+    return _text(scenario, gain_sentence(gain), record)
+
+
+def _text(scenario: Scenario, words: str, record: Mapping[str, Any]) -> str:
+    head = [f"# {words}.", "# The scenario below has all owners report truthfully.", "#"]
     lines = [MARK + line for line in dump_yaml(record).splitlines()]
     return "\n".join([*head, *lines, ""]) + scenario.to_yaml()
 
@@ -97,7 +125,7 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     Parameters
     ----------
     path : path
-        Of an ``exact-LABEL-JOB.yaml`` that an audit has saved.
+        Of an ``exact-LABEL-JOB.yaml`` or a ``lie-LABEL-JOB.yaml`` that an audit has saved.
     data : path, optional
         Folder of recorded traces.
 
@@ -108,7 +136,7 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     Raises
     ------
     InvalidParameterError
-        If the file is none of an exact gain, or the market has no such job.
+        If the file is none of a gain, or the market has no such job.
     MechanismFault
         If the mechanism is at fault.
     OSError
@@ -122,10 +150,13 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     text = Path(path).read_text(encoding="utf-8")
     marked = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     record = parse_yaml("\n".join(marked), str(path)) if marked else None
-    if not isinstance(record, Mapping) or set(record) != set(KEYS):
+    if not isinstance(record, Mapping) or set(record) not in (set(KEYS), set(ON_WORLDS)):
         raise InvalidParameterError(f"{path}: expected lines that begin with {MARK!r} and say {', '.join(KEYS)}")
     recorded = Finite("(-inf, inf)").check(f"{path}: gain", record["gain"])
-    market = MarketAtHand.of(Scenario.from_dict(parse_yaml(text, str(path)), source=str(path)), record["seed"], data)
+    scenario = Scenario.from_dict(parse_yaml(text, str(path)), source=str(path))
+    if "worlds" in record:
+        return ReplayedGain(recorded, _on_worlds(scenario, record, data), None)
+    market = MarketAtHand.of(scenario, record["seed"], data)
     owners = market.owners([record["job"]])
     if not owners:
         raise InvalidParameterError(place=f"{path}: job", value=record["job"], legal="a job that arrives")
@@ -136,3 +167,19 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     law = record["over_own_law"]
     mean = None if law is None else over_law(owner, conduct)[0]
     return ReplayedGain(recorded, again, None if law is None or mean is None else (float(law), mean))
+
+
+def _on_worlds(scenario: Scenario, record: Mapping[str, Any], data: str | PathLike[str] | None) -> float:
+    """Return the mean gain of a recorded lie in the worlds in which it was scored."""
+    given: dict[str, Any] = {"nobody_later": record["nobody_later"], "data": data}
+    (situation,) = situations_of(scenario, [record["job"]], record["seed"], **given)
+    made = prepared(situation, "given", misreport_from(record["misreport"]))
+    if not isinstance(made, Candidate):
+        raise InvalidParameterError(place="misreport", value=record["misreport"], legal="one that this market takes")
+    evaluator = Evaluator(situation, record["seed_of_worlds"], Budget(None, None))
+    if not record["worlds"]:
+        evaluator.enumerate([made])
+        evaluator.gains(made, 1 if evaluator.weights is None else evaluator.weights.size)
+        return evaluator.estimate(made)
+    worlds = islice(evaluator.fresh(), record["worlds"])
+    return float(np.mean([evaluator.gain(made, world, place) for place, world in worlds]))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Staying, run_many
 from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
+from marketsched.truthfulness.searches.processor import Measured, counted, measured
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
 
 AT_A_TIME = 6  # plays of one task
@@ -109,15 +111,16 @@ _held: Held | None = None
 _ONE_TASK = threading.Lock()  # an executor may have threads, and a market is played by one at a time
 
 
-def perform(block: Block) -> list[Ended]:
+def perform(block: Block) -> Measured:
     """Do a task where this is called; errors of single items stand in their places."""
     global _held
+    began = time.thread_time()
     with _ONE_TASK, calls_end_within(block.market.call_seconds):
         if _held is None or _held.described.token != block.market.token:
             _held = None  # its bytes first
             _held = Held(block.market)
         _held.market.settles = block.settles
-        return [_ended(block.what, _held, item) for item in block.items]
+        return measured([_ended(block.what, _held, item) for item in block.items], began)
 
 
 def _ended(what: Callable[[Held, Any], Any], held: Held, item: Any) -> Ended:
@@ -190,7 +193,7 @@ class PlaysAhead:
         stream = run_many(perform, blocks, executor=self._helpers.workers, kept=self._helpers.kept)
         try:
             for block, ended in stream:
-                found[place[id(block)]] = ended
+                found[place[id(block)]] = counted(ended)
                 if budget is not None and budget.out_of_time:
                     break
         finally:

@@ -26,7 +26,6 @@ from marketsched.truthfulness.searches.evaluation import (
     prepared,
 )
 from marketsched.truthfulness.searches.findings import FEW, Deviation, Deviations
-from marketsched.truthfulness.situations.plays import World
 from marketsched.truthfulness.situations.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows
@@ -64,7 +63,6 @@ class Scores:
         self.confidence, self.tolerance = confidence, tolerance
         self.shared = max(1, len(self.finalists)) if shared is None else shared
         self._gains: dict[Hashable, list[float]] = {c.key: [] for c in self.finalists}
-        self._held: set[Hashable] = set()  # lies whose short plays were compared with a whole one
         self._spent = 0  # plays of budgets before the one at hand
 
     def play(self, failed: Callable[[Candidate], None], told: Callable[[], None], most: int = MOST) -> None:
@@ -117,7 +115,6 @@ class Scores:
                     return
                 due = [c for c in open_ones if len(self._gains[c.key]) < n]
                 for candidate in due:
-                    self._hold(candidate, world)
                     try:
                         self._gains[candidate.key].append(self.evaluator.gain(candidate, world, place))
                     except (MechanismFault, InvalidReportError):
@@ -130,14 +127,6 @@ class Scores:
         except BudgetSpent:
             return
 
-    def _hold(self, candidate: Candidate, world: World) -> None:
-        """Compare a short play of a lie with a whole one, once."""
-        short = self.evaluator.situation.short_plays
-        if candidate.key not in self._held and world.owner.arrival is not None and short.waits:
-            self._held.add(candidate.key)
-            self.evaluator.budget.take()
-            short.holds(candidate.conduct, world)
-
     def _decided(self, candidate: Candidate) -> bool:
         low, high = self._interval(candidate)
         mean = float(np.mean(self._gains[candidate.key]))
@@ -147,7 +136,7 @@ class Scores:
         """Return what a gain can be, and the largest payment that is taken for granted."""
         s = self.evaluator.situation
         highest = s.truth.value.highest
-        payment = max(highest, candidate.conduct.highest_value)
+        payment = max(candidate.conduct.highest_value, 0.0)
         if candidate.largest_payment > payment:
             payment = max(candidate.largest_payment, s.public.max_value or 0.0)
         truthful = max(highest, self.evaluator.truth.largest_payment)
@@ -156,6 +145,10 @@ class Scores:
     def _lowest(self, candidate: Candidate) -> float:
         """Return what a gain can be at the least."""
         return min([self._range(candidate)[0], *self._gains[candidate.key]])
+
+    def detectable(self, candidate: Candidate, of: Callable[..., float]) -> float:
+        """Return the mean gain that the worlds of a candidate would have confirmed, by a function like `detectable`."""
+        return of(self._gains[candidate.key], self._lowest(candidate), self._failure, self.tolerance)
 
     @property
     def _failure(self) -> float:

@@ -46,12 +46,12 @@ class Gain:
     def counted(self) -> float:
         """What breaks the mechanism's promise, credits: the gain ex post, or the one over the own law; 0: neither.
 
-        A gain over the own law counts where the mechanism drew nothing: else it is that of one stream of its draws.
+        Where the mechanism drew it is 0: a lie that makes it draw once more or less gains, or loses, by the luck of one
+        stream.
         """
-        if self.owner.promise == "ex post":
-            return max(self.gain, 0.0)
-        exact = self.owner.promise != "up to regret" and not self.drew and self.own_law is not None
-        return max(self.own_law or 0.0, 0.0) if exact else 0.0
+        if self.drew or self.owner.promise == "up to regret":
+            return 0.0
+        return max(self.gain if self.owner.promise == "ex post" else self.own_law or 0.0, 0.0)
 
     @property
     def words(self) -> str:
@@ -84,6 +84,7 @@ class Screened:
     payments: int = 0  # under lies, that were compared with the menu which the truth faces
     mischarged: Mischarged | None = None  # the first payment that is none of that menu's
     cut: str = ""  # what the budget cut off
+    finished: list[str] = field(default_factory=list)  # fixed lies that were played for all owners, where legal
 
     @property
     def paying(self) -> list[Gain]:
@@ -97,15 +98,28 @@ class Screened:
 
     @property
     def best_counted(self) -> Gain | None:
-        """The lie that breaks the promise by most; None: none does."""
+        """The lie that breaks the promise by most, of equal ones that of the job submitted first; None: none does."""
         found = [g for g in (*self.checked, *self.gains) if g.counted > 0]
-        return max(found, key=lambda g: (g.counted, -g.size), default=None)
+        if not found:
+            return None
+        place = {job.name: i for i, job in enumerate(self.market.setup.jobs)}
+        return max(found, key=lambda g: (g.counted, -place[g.owner.name], -g.size))
 
     @property
     def best_own_law(self) -> Gain | None:
         """The lie with the largest gain over the own law, by a mechanism that drew nothing; None: none gains."""
         found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
         return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
+
+    def promoted(self, most: int) -> list[Misreport]:
+        """Return the fixed lies that gained most on average in the market at hand, as shares of the values."""
+        shares: dict[int, list[float]] = {}
+        for g in self.gains:
+            value = g.owner.truth.value.highest
+            if g.misreport in SCREENED and value > 0:
+                shares.setdefault(SCREENED.index(g.misreport), []).append(g.gain / value)
+        order = sorted(shares, key=lambda i: -float(np.mean(shares[i])))
+        return [SCREENED[i] for i in order[:most]]
 
     @property
     def gainers(self) -> int:
@@ -116,10 +130,16 @@ class Screened:
     def detectable_share(self) -> float:
         """The smallest share of gaining owners that the draw would have hit with probability `CHANCE`.
 
-        By a fixed lie that was played for all owners, by however little: gains are exact. NaN: no lie was.
+        By one of the lies that are ``finished``, by however little: gains are exact. Half of the owners are drawn among
+        those that pay or lose under the truth; so a share of all owners is one of either half, or more, and half of
+        the owners count. NaN where nothing can be said: no lie is finished, the mechanism draws, or a gain in this
+        market may be luck that breaks no promise.
         """
-        played = [n for _, n, _, _ in self.by_lie()]
-        return 1 - (1 - CHANCE) ** (1 / max(played)) if played else float("nan")
+        exact = all(owner.promise == "ex post" or owner.certain for owner in self.owners)
+        half = len(self.owners) // 2
+        if not exact or not self.finished or not half or any(g.drew for g in self.gains):
+            return float("nan")
+        return float(1 - (1 - CHANCE) ** (1 / half))
 
     def by_lie(self) -> list[tuple[str, int, int, float]]:
         """Return per fixed lie: its name, how many owners were played, how many gained, and the mean gain, credits."""

@@ -19,6 +19,7 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
+from marketsched.truthfulness.searches.families import OUTSIDE, default_families, interleaved
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
 from marketsched.truthfulness.searches.screened import SCREENED, Gain, Screened
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
@@ -29,8 +30,10 @@ from marketsched.truthfulness.situations.plays import Played
 MOST_OWNERS = 400
 FEWEST_OWNERS = 4
 SHAPE_LIES = 2  # of each family, for jobs of a cluster
+STRIDE = 7  # places of the list of lies, by which the owners begin apart
 LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
 MOST_POINTS = 60  # of an own law that is gone through
+ZOOM, ZOOMS = 9, 4  # values of a number that are tried at a time, and how often around the best of them
 ENOUGH = 5  # owners with a gain over the own law, after which no other is gone through
 
 
@@ -63,6 +66,8 @@ class Screening:
         self.found = Screened(market)
         self.budget, self._tell, self._menus = budget, tell, menus
         self.ahead = ahead
+        self._truths: dict[str, list[Played]] = {}  # in all cases of the own law, by owner
+        self._sharpened: set[tuple[str, Misreport]] = set()
 
     def screen(self, seed: int, plays: int | None) -> Screened:
         """Play `SCREENED`, lie by lie, for drawn owners; return the results so far."""
@@ -87,6 +92,7 @@ class Screening:
                     if self._truth_holds(owner):
                         self.try_lie(owner, lie)
                     self._tell(self.budget.used)
+                self.found.finished.append(now)
         except BudgetSpent:
             self.found.cut = f"the screen ended before {now} was played for all owners" if self.found.gains else ""
         self.found.plays = self.budget.plays
@@ -186,7 +192,7 @@ class Screening:
 
     def own_laws(self, gains: Iterable[Gain]) -> None:
         """Go through the own law of owners that gained, best first, until enough are found or the budget ends."""
-        truths: dict[str, list[Played]] = {}
+        truths = self._truths
         done = Counter(g.owner.name for g in self.found.checked)
         good = sum((g.own_law or 0.0) > 0 for g in self.found.checked)
         try:
@@ -204,6 +210,73 @@ class Screening:
         except BudgetSpent:
             pass
         self.found.plays = self.budget.plays
+
+    def families(self) -> None:
+        """Play the list of all lies inside the model, from another place on for each owner: many have a turn."""
+        lists = []
+        for k, owner in enumerate(self.found.owners):
+            families = [one for one in default_families(owner.truth, owner.public) if one.members[0].inside_model]
+            lies = [lie for _, lie in interleaved(families) if lie not in SCREENED]
+            turn = k * STRIDE % max(1, len(lies))
+            lists.append((owner, [*lies[turn:], *lies[:turn]]))
+        try:
+            for place in range(max((len(lies) for _, lies in lists), default=0)):
+                for owner, lies in lists:
+                    if place < len(lies) and self.found.best_counted is None and self._truth_holds(owner):
+                        gain = self.try_lie(owner, lies[place])
+                        if gain is not None and gain.gain > 0:
+                            self.own_laws([gain])
+                self._tell(self.budget.used)
+        except BudgetSpent:
+            pass
+        self.found.plays = self.budget.plays
+
+    def outside_the_model(self) -> None:
+        """Play conduct that no theorem covers: submitting late, splitting a job, ghosts, other durations."""
+        try:
+            for owner in list(self.found.owners):
+                families = default_families(owner.truth, owner.public)
+                for _, lie in interleaved([one for one in families if one.name in OUTSIDE]):
+                    gain = self.try_lie(owner, lie)
+                    if gain is not None and gain.gain > 0:
+                        self.own_laws([gain])
+        except BudgetSpent:
+            pass
+
+    def sharpen(self) -> None:
+        """Look beside the lie that breaks the promise by most, number by number, for one that gains more."""
+        best = self.found.best_counted
+        try:
+            while best is not None:
+                owner, numbers = best.owner, best.misreport.bounds(best.owner.truth, best.owner.public)
+                before = best
+                for name, (low, high) in numbers.items():
+                    for _ in range(ZOOMS):
+                        step = (high - low) / (ZOOM - 1)
+                        for at in np.linspace(low, high, ZOOM).tolist():
+                            best = self._better(best, best.misreport.with_values({name: at}))
+                        here = float(getattr(best.misreport, name, low))
+                        low, high = max(low, here - step), min(high, here + step)
+                if best is before or owner is not best.owner:
+                    break
+        except BudgetSpent:
+            pass
+        self.found.plays = self.budget.plays
+
+    def _better(self, best: Gain, lie: Misreport) -> Gain:
+        """Return the lie that counts for more."""
+        if (best.owner.name, lie) in self._sharpened:
+            return best
+        self._sharpened.add((best.owner.name, lie))
+        gain = self.try_lie(best.owner, lie)
+        if gain is None or gain.gain <= 0:
+            return best
+        if best.owner.promise != "ex post":
+            gain = self._gone_through(gain, self._truths)
+            if gain is None:
+                return best
+            self.found.checked.append(gain)
+        return gain if gain.counted > best.counted else best
 
     def _gone_through(self, g: Gain, truths: dict[str, list[Played]]) -> Gain | None:
         """Return a gain with its mean over the own law; None: the mechanism fails or refuses in one case."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from marketsched.agents.lies import (
+    AddDummyShape,
     AddKind,
     ClaimWorth,
     LeaveOutKind,
@@ -47,5 +48,6 @@ def lies_about_shapes(truth: StatementOfWork, public: PublicInformation) -> Mapp
             TasksPerNode(1),
         ],
         "stretch": [StretchOnKind(kind, factor) for factor in (2.0, 0.5, 1.25) for kind in kinds],
+        "dummy": [AddDummyShape(first=True), AddDummyShape()],
         "worth": [ClaimWorth(i, w) for w in (1.0, 0.5) for i in places if truth.shapes[i].worth != w],
     }

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.mechanisms.errors import InvalidParameterError
+
 
 @dataclass(frozen=True, slots=True)
 class Mischarged:
@@ -22,6 +24,16 @@ class Mischarged:
         """Return it as one would say it."""
         said = "has no such entry" if self.announced == np.inf else f"said {self.announced:g}"
         return f"{self.job} {self.report}, starts in round {self.start} and pays {self.paid:g}; its menu {said}"
+
+
+class PaymentBesideMenu(InvalidParameterError):
+    """A payment is none of its menu, so that nothing is certified; ``mischarged`` is the payment in words."""
+
+    def __init__(self, mischarged: Mischarged | None) -> None:
+        self.mischarged = str(mischarged)
+        super().__init__(
+            f"{self.mischarged}: expected a certificate of menus that are charged; the search takes any mechanism"
+        )
 
 
 def announced_price(menu: Any, width: int, start: int, used: int, paid: float, booking: Any = None) -> float:

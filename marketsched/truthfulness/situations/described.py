@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,7 @@ class Described:
     ahead: int | None = field(default=None, kw_only=True)
     history: Natural | None = field(default=None, kw_only=True)
     resubmit: bool = field(default=False, kw_only=True)
-    described: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
+    nobody_later: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         given: Iterable[Any] = self.others

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
@@ -55,6 +55,7 @@ from marketsched.truthfulness.situations.true_owners import (
 )
 from marketsched.worlds.workload import Workload
 
+ANNOUNCED = 3  # laws of others that an owner may copy
 KEPT_BYTES = 256_000_000  # of markets at the turns of owners
 SAME = 1e-9  # of a utility, and 1 credit: what two ways to play one market may differ by
 
@@ -161,6 +162,11 @@ class MarketAtHand:
         return GuardedMarket(self.factory, stream_of_run(self.seed), self.setup.capacity)
 
     @cached_property
+    def place_of(self) -> dict[str, int]:
+        """The place of each job in the order of submission."""
+        return {job.name: i for i, job in enumerate(self.setup.jobs)}
+
+    @cached_property
     def outcomes(self) -> dict[str, Played]:
         """The outcome of every job under true reports, by name; errors as of `GuardedMarket`."""
         market, owners = self.fresh(), _Recorded(self.setup, self.born)
@@ -225,10 +231,17 @@ class OwnerAtHand:
         """Its true statement."""
         return self.job.truth
 
-    @property
+    @cached_property
     def public(self) -> PublicInformation:
-        """Public information of owners."""
-        return self.market.public
+        """Public information of owners, and what others have announced before: a few, of laws that differ."""
+        place, found = self.market.place_of[self.name], dict[Any, StatementOfWork]()
+        for job in reversed(self.market.setup.jobs[:place]):
+            if not job.truth.shapes:
+                found.setdefault(_from_birth(job.truth), job.truth)
+            if len(found) > ANNOUNCED:
+                break
+        found.pop(_from_birth(self.truth), None)
+        return replace(self.market.public, others=tuple(found.values())[:ANNOUNCED])
 
     @property
     def promise(self) -> str:
@@ -373,6 +386,11 @@ class _OneLies(TrueOwners):
         super().hear([event for event in events if event.job != self._name], market)
         if self._settles and not self._attempt.over:
             self._attempt.settle(market, self._setup.horizon)
+
+
+def _from_birth(sow: StatementOfWork) -> tuple[tuple[int, int, float], ...]:
+    """Return the law of a statement, with arrivals counted from its birth."""
+    return tuple((arrival - sow.birth, duration, p) for arrival, duration, p, _ in sow.law.points())
 
 
 def _same(one: Played, other: Played) -> bool:

@@ -25,7 +25,6 @@ import numpy as np
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.config.yesterday import yesterday
 from marketsched.mechanisms.errors import UnknownNameError
-from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.sow import StatementOfWork
@@ -64,8 +63,8 @@ class Situation(Described):
         is used. The mechanism's stream is that of `run` with this seed.
     resubmit : bool
         As in `MarketSetup`, for others in the history.
-    described : mapping, optional
-        The mechanism as in a scenario file, sizes included; None: its factory is all there is.
+    nobody_later : bool
+        Whether jobs that are submitted after the owner's were left out, so that a file can say so.
 
     Raises
     ------
@@ -210,8 +209,7 @@ def situations_of(
                 ahead=sum(other.truth.birth == owner.truth.birth for other in before),
                 history=seed if history else None,
                 resubmit=scenario.resubmit,
-                # The laws behind such prices are those of all jobs, which a shorter list does not hold.
-                described=None if nobody_later and choice.pricing.kind == "stochastic" else factory.described,
+                nobody_later=nobody_later,
             )
         )
     return found
@@ -245,16 +243,6 @@ class ScenarioMechanism:
     @cached_property
     def _logs(self) -> dict[str, PastLog]:
         return {}
-
-    @property
-    def described(self) -> dict[str, Any] | None:
-        """The mechanism as in a scenario file, sizes included; None: it knows laws that no list of jobs holds."""
-        choice = self.scenario.mechanism
-        if choice.pricing.kind == "stochastic" and self.scenario.workload.kind != "jobs":
-            return None
-        described = {"name": choice.name, **choice.model_dump(mode="python", exclude_none=True)}
-        described |= choice.rule_parameters()
-        return described | {name: getattr(self.workload, name) for name in SIZES if name not in described}
 
 
 def mechanism_of(

@@ -1,0 +1,165 @@
+"""Lies about single digits of the value, a second step of its curve, and the law of another owner."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from marketsched.agents.lies.base import Bounds, Misreport, figure, number, restated, whole
+from marketsched.agents.lies.strategy import PublicInformation
+from marketsched.agents.lies.values import ScaleValue
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.limits import last_useful_completion
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import TableValue
+
+
+def _with_highest(truth: StatementOfWork, public: PublicInformation, value: float) -> StatementOfWork:
+    """Return ``truth`` with its curve scaled to this highest value."""
+    highest = truth.value.highest
+    if value == highest:
+        return truth
+    if highest <= 0 or not 0 < value <= (math.inf if public.max_value is None else public.max_value):
+        raise InvalidReportError(
+            place="value", value=value, legal="one between 0 and the highest value that is allowed"
+        )
+    return ScaleValue(value / highest).report(truth, public)
+
+
+@dataclass(frozen=True)
+class MoveDigit(Misreport):
+    """One decimal of the highest value is another. Size: the change as a share of the value.
+
+    Parameters
+    ----------
+    steps : int
+        By how much the digit rises; negative: falls.
+    place : int
+        Which: 0 is the last digit before the point, 1 the first behind it.
+    """
+
+    steps: int = whole("steps", -9, 0)
+    place: int = whole("place", 0, None, default=1)
+
+    kind = "move-digit"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report of the other value."""
+        return _with_highest(truth, public, truth.value.highest + self.steps * 10.0**-self.place)
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the change over the value."""
+        return abs(self.steps) * 10.0**-self.place / max(truth.value.highest, 1e-12)
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"reports a value {abs(self.steps) * 10.0**-self.place:g} {'lower' if self.steps < 0 else 'higher'}"
+
+
+@dataclass(frozen=True)
+class EndValue(Misreport):
+    """The highest value is moved to the nearest one that ends in given digits, as .99 or 0. Size: the share of V moved.
+
+    Parameters
+    ----------
+    share : float
+        Of the way there: 1 is all of it, 0 the truth.
+    unit, ending : float
+        Values of the form k unit + ending.
+    """
+
+    share: float = number("share", "[0, 1]", 0.0, default=1.0)
+    unit: float = number("unit", "(0, inf)", None, default=1.0)
+    ending: float = number("ending", "[0, inf)", None, default=0.99)
+
+    kind = "end-value"
+
+    def target(self, truth: StatementOfWork) -> float:
+        """Return the nearest value of the form."""
+        k = round((truth.value.highest - self.ending) / self.unit)
+        return round(max(k, 0 if self.ending else 1) * self.unit + self.ending, 9)
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report of the value on the way there."""
+        highest = truth.value.highest
+        return _with_highest(truth, public, highest + self.share * (self.target(truth) - highest))
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the change over the value."""
+        return self.share * abs(self.target(truth) - truth.value.highest) / max(truth.value.highest, 1e-12)
+
+    def words(self, truth: StatementOfWork) -> str:
+        way = "" if self.share == 1 else f", {self.share:.4g} of the way"
+        return f"reports a value of {self.target(truth):g}{way}"
+
+
+@dataclass(frozen=True)
+class AddStep(Misreport):
+    """From the middle of its useful completions on, the job is worth less: its curve has a step more. Size: the drop.
+
+    Parameters
+    ----------
+    drop : float
+        The part of the value that is lost there.
+    """
+
+    drop: float = number("drop", "[0, 1]", 0.0)
+
+    kind = "add-step"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with the step."""
+        if self.drop == 0:
+            return truth
+        last = last_useful_completion(truth, public.max_delay, public.horizon)
+        first = truth.birth + 1
+        if last <= first:
+            raise InvalidReportError(f"{truth.value!r}: expected two useful completions, between which there is a step")
+        values = truth.value.table(first, last - first + 1).tolist()
+        middle = len(values) // 2
+        stairs = [v if i < middle else (1 - self.drop) * v for i, v in enumerate(values)]
+        return restated(truth, value=TableValue(dict(enumerate(stairs, first))))
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        return {"drop": (0.0, 1.0)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the drop."""
+        return self.drop
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says that late completions are worth {figure(1 - self.drop, 1.0)} of their value"
+
+
+@dataclass(frozen=True)
+class CopyLaw(Misreport):
+    """The law of arrivals and durations is that of another owner, as it was announced. Size: 1.
+
+    Parameters
+    ----------
+    place : int
+        Whose, in the order of ``public.others``.
+    """
+
+    place: int = whole("place", 0, None)
+
+    kind = "copy-law"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with the other law, moved to the birth of this job."""
+        if self.place >= len(public.others) or truth.shapes:
+            raise InvalidReportError(
+                place="place", value=self.place, legal=f"one of {len(public.others)} others, of a job without shapes"
+            )
+        other = public.others[self.place]
+        later = truth.birth - other.birth
+        points = [
+            (r.arrival + later, r.duration, r.probability, r.duration if truth.revealed else None)
+            for r in other.requirements
+        ]
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts)
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"reports the law that owner {self.place} of those before it has announced"
