@@ -18,7 +18,7 @@ SCREEN, OWN_LAW, FAMILIES, OUTSIDE, READING = 0.4, 0.5, 0.65, 0.8, 1.0
 AT_HAND = 0.25  # of the plays, for the market at hand, where fresh worlds have to decide
 ON_WORLDS = 0.6  # of the plays, for fresh worlds
 DECIDING = 4.0  # times the plays of an audit: how many more a lie may take that seems to pay, until it is decided
-OWNERS, OWN, FIXED = 24, 3, 3  # on fresh worlds: owners, lies of each that gained at hand, fixed lies
+OWNERS, OWN = 24, 3  # on fresh worlds: owners, and lies of each that gained at hand
 
 FIRST = 4  # owners of whom a certificate names a lie
 
@@ -69,8 +69,7 @@ def lies_for_worlds(screened: Screened | None, named: Mapping[str, StatementOfWo
     """Return by job the lies to be played on fresh worlds: of few owners those that did best at hand.
 
     First come owners of whom a certificate names a lie, then those that gained most, then the others of the screen, in
-    its order (half of them pay or lose under the truth). Beside its own lies each owner has the fixed lies that did
-    best on average over all.
+    its order (half of them pay or lose under the truth). Beside its own lies each owner has the fixed lies.
     """
     if not needs_worlds(screened, named):
         return {}
@@ -80,7 +79,7 @@ def lies_for_worlds(screened: Screened | None, named: Mapping[str, StatementOfWo
     if screened is not None:
         names += [g.owner.name for g in first_of(screened.paying)]
         names += [owner.name for owner in screened.owners]
-        fixed = screened.promoted(FIXED)
+        fixed = screened.promoted()
         for g in screened.paying:
             own.setdefault(g.owner.name, []).append(_anywhere(g))
     found: dict[str, list[Misreport]] = {}

@@ -111,15 +111,16 @@ class Screened:
         found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
         return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
 
-    def promoted(self, most: int) -> list[Misreport]:
-        """Return the fixed lies that gained most on average in the market at hand, as shares of the values."""
+    def promoted(self) -> list[Misreport]:
+        """Return the fixed lies, those that gained most on average at hand, as shares of the values, before others."""
         shares: dict[int, list[float]] = {}
         for g in self.gains:
             value = g.owner.truth.value.highest
             if g.misreport in SCREENED and value > 0:
                 shares.setdefault(SCREENED.index(g.misreport), []).append(g.gain / value)
         order = sorted(shares, key=lambda i: -float(np.mean(shares[i])))
-        return [SCREENED[i] for i in order[:most]]
+        played = [SCREENED[i] for i in order]
+        return [*played, *(lie for lie in SCREENED if lie not in played)]
 
     @property
     def gainers(self) -> int:

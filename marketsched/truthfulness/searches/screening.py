@@ -193,7 +193,7 @@ class Screening:
     def own_laws(self, gains: Iterable[Gain]) -> None:
         """Go through the own law of owners that gained, best first, until enough are found or the budget ends."""
         truths = self._truths
-        done = Counter(g.owner.name for g in self.found.checked)
+        done = Counter[str]()  # of each owner, in this call: earlier gains leave room for later ones
         good = sum((g.own_law or 0.0) > 0 for g in self.found.checked)
         try:
             for g in sorted(gains, key=lambda g: (done[g.owner.name], -g.gain)):
