@@ -96,5 +96,6 @@ def most_of(market: LiveMarket, owner: Account, offer: Offer, report: Mapping[st
 
 def held_at_arrival(market: LiveMarket, owner: Account, offer: Offer) -> bool:
     """Tell whether an owner's limit holds more for a job than its offer says: its price is not known yet."""
-    unpriced = market.decides == "at arrival" or not offer.runs
+    may_start = market.decides == "at arrival" or any(start is not None for *_, start in offer.plan.starts)
+    unpriced = may_start and not offer.runs
     return owner.limit is not None and unpriced and not market.mechanism.free_of_charge

@@ -215,7 +215,7 @@ def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})
     one_thread()
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -233,13 +233,25 @@ def _exit_after(sentinel: int) -> None:
     os._exit(1)
 
 
+def _start_tracker() -> None:
+    """Start the process that tracks what workers share: like them it ignores a closed terminal, for us to answer."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
+        resource_tracker.ensure_running()
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is started inherits it
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @contextmanager
 def _environment_of_workers() -> Iterator[None]:
     """Let processes that are started meanwhile use one thread each, and not see Ctrl-C while they start."""
-    resource_tracker.ensure_running()  # would lift the block if it were started inside
+    _start_tracker()  # would lift the block if it were started inside
     before = {variable: os.environ.get(variable) for variable in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:
@@ -248,4 +260,4 @@ def _environment_of_workers() -> Iterator[None]:
                 del os.environ[variable]
             else:
                 os.environ[variable] = value
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})

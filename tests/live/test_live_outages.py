@@ -18,6 +18,7 @@ from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused
 from marketsched.live import calls, snapshots
 from marketsched.live.accounts import MICRO
 from marketsched.live.clock import Clock
+from marketsched.live.configuration import live_config
 from marketsched.live.connections import Pool
 from marketsched.live.costs import held_at_arrival, most_of
 from marketsched.live.machine import LiveMarket
@@ -290,6 +291,16 @@ def test_a_job_worth_more_than_the_limit_is_refused_where_prices_are_made_at_arr
     assert "account = 288.0" in str(error) and "at most 6 credits" in str(error)
     ask(service, calls.submit(ANN, {"sow": sow(1, 24, nodes=8, value=6.0, deadline=30)}))
     service.stop()
+
+
+def test_a_plan_without_a_start_holds_the_fee_alone():
+    market = LiveMarket(live_config({**PLAIN, "pricing": {"kind": "posted", "prices": [50.0]}}))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner", "limit": 0.0}, 1)
+    market.apply({"event": "deposit", "owner": "ann", "credits": 1.0}, 2)
+    ann = market.accounts.get("ann")
+    offer = market.quote(ann, "ann.1", sow(1, value=9.0))
+    assert offer.plan.starts[0][2] is None
+    assert most_of(market, ann, offer, sow(1, value=9.0), MICRO) == MICRO and not held_at_arrival(market, ann, offer)
 
 
 def test_free_mechanisms_hold_nothing_but_the_fee():

@@ -13,7 +13,7 @@ from marketsched.results.output import INCOMPLETE
 from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
-KILL, TERM, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
+KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
 PROMPT = {"learn": 2.0}  # seconds in which a signal is answered; others are to end, too, but may be importing
 TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=3)))  # of each command and signal
 
@@ -49,12 +49,12 @@ def kill(name, number, folder, wait):
         time.sleep(wait)
         workers = children(process.pid)
         begin = time.monotonic()
-        os.killpg(process.pid, number) if number is INT else process.send_signal(number)
+        os.killpg(process.pid, number) if number in (INT, HUP) else process.send_signal(number)
         _, err = process.communicate(timeout=60)
         assert time.monotonic() - begin < PROMPT.get(name, 5.0)
         assert wait_until(lambda: not any(map(alive, workers)), 1.0), f"workers outlive {name}"
-        assert process.returncode == (130 if number is INT else -number)
-        if number is INT:
+        assert process.returncode == (-number if number is KILL else 130)
+        if number is not KILL:
             assert err.startswith("marketsched: interrupted") and err.count("\n") == 1, err
     finally:
         process.kill()
@@ -68,13 +68,13 @@ def kill(name, number, folder, wait):
     assert written(folder) == left
 
 
-@pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("learn", INT)])
+@pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("sweep", HUP), ("learn", INT)])
 def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
     kill(name, number, tmp_path, 1.5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [KILL, TERM, INT], ids=["KILL", "TERM", "INT"])
+@pytest.mark.parametrize("number", [KILL, TERM, HUP, INT], ids=["KILL", "TERM", "HUP", "INT"])
 @pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
 def test_again_and_again_at_any_moment(name, number, tmp_path):
     for turn in range(min(TURNS, 4) if name == "compare" else TURNS):
