@@ -105,7 +105,7 @@ def test_the_check_of_figures_in_texts_finds_what_was_not_printed():
 
 def why_truthful(ran):
     assert ran.number(r"posted prices: no report gains more than ([\d.]+),") == 0
-    assert ran.number(r"reports \S+ of its value, gains ([\d.]+)") > 5
+    assert ran.number(r"reports \S+ of its value.*, gains ([\d.]+)") > 5
     assert "posted prices: truth" in ran.text and ran.text.count("a false report: nothing pays") == 1
 
 
@@ -156,7 +156,7 @@ def which_lie_pays(ran):
 
 
 def armada(ran):
-    assert "Armada 2026: worth 10 reports" in ran.text and ran.text.count("gains exactly 2 credits") == 2
+    assert "Armada 2026: in this market worth 7 reports" in ran.text and ran.text.count("gains exactly 2 credits") == 2
     assert ran.text.count("no lie pays") == 3
     earned = [float(x) for x in re.findall(r"revenue +([\d.]+)", ran.text)]
     assert earned[2] > earned[0]  # the highest losing bid for everybody earns more, where all bid truly
