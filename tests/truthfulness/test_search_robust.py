@@ -55,7 +55,7 @@ class Touchy(HighestBid):
 )
 def test_a_mechanism_that_fails_under_some_reports_is_named_and_the_rest_goes_on(fault, reason):
     situation = Situation(lambda rng: Touchy(fault), BIDDER, rivals(UNIFORM), **ONE_ROUND)
-    found = search(situation, budget_seconds=None, max_plays=6_000)
+    found = search(situation, budget_seconds=None, max_plays=8_000)
     assert found.best(inside_model=True).gain_mean == pytest.approx(2.5, rel=0.01)
     assert found.failures and all(reason in failure.reason for failure in found.failures)
     assert "reports 0.25 of its value" in [failure.words for failure in found.failures]
