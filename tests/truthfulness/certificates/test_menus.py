@@ -387,8 +387,8 @@ def test_the_command_says_it(tmp_path):
         "12",
         "--menu-lies",
         "5",
-        "--budget",
-        "0.5",
+        "--plays",
+        "200",
     ]
     done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
