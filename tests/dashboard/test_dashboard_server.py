@@ -24,7 +24,7 @@ BAD = ({"a": 1}, [1], 5, None, True, 1e308, "x" * 100_000, "\0", "-1", "9" * 500
 def server(tmp_path_factory):
     """Start the command; at the end SIGTERM stops it, without a word, and nothing is left in the temporary folder."""
     folder = tmp_path_factory.mktemp("temporary")
-    command = [sys.executable, "-m", "marketsched", "dashboard", "synthetic-pipelines", "--port", "0"]
+    command = [sys.executable, "-m", "marketsched", "dashboard", "synthetic-pipelines", "--paused", "--port", "0"]
     environment = {**os.environ, "TMPDIR": str(folder), "SOLARA_KERNEL_CULL_TIMEOUT": "1s"}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
     with subprocess.Popen([*command, "--set", "workload.recurring_jobs=20"], **options) as process:
