@@ -22,7 +22,7 @@ from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names,
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
-from offers_markets import Chosen, played
+from offers_markets import Chosen, Fixed, drawn_offers, played
 from promise_markets import (
     NODES,
     SIZES,
@@ -108,22 +108,6 @@ def test_every_mechanism_that_promises_truth_is_played():
             assert promises_of(name).startswith(TRUTH["none"]), name
 
 
-class Announces(Chosen):
-    """Two offers at rates and odds that a test draws; ``taken`` says which offer a job took."""
-
-    def __init__(self, capacity, horizon, *, draws, **rules):
-        super().__init__(capacity, horizon, **rules)
-        rate = float(np.exp(draws.normal(-0.5, 1.0)))
-        odds = np.sort(draws.uniform(0.05, 1.0, (2, 2, 6)), axis=2).reshape(2, 12)
-        self._rates.posted = (0.2 * rate, rate)
-        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
-        self.taken = {}
-
-    def _preferred(self, x, values):
-        self.taken[x.job] = super()._preferred(x, values)
-        return self.taken[x.job]
-
-
 def test_given_nodes_and_offer_truth_is_best_whatever_happens():
     """As the list prints of `two-offers` for hidden durations; all curves, and jobs that cannot restart."""
     tried, offers, spread = 0, set(), False
@@ -132,10 +116,9 @@ def test_given_nodes_and_offer_truth_is_best_whatever_happens():
         job = world.job
 
         def build(chosen=(), *, seed=seed, job=job, **sizes):
-            build.made = Announces(
-                sizes.pop("capacity"), sizes.pop("horizon"), chosen=chosen, draws=np.random.default_rng(seed),
-                requeue=seed % 2 == 0, **sizes,
-            )  # fmt: skip
+            offers = drawn_offers(np.random.default_rng(seed))
+            nodes, horizon = sizes.pop("capacity"), sizes.pop("horizon")
+            build.made = Fixed(nodes, horizon, chosen=chosen, requeue=seed % 2 == 0, **offers, **sizes)
             return build.made
 
         known = {}

@@ -22,6 +22,26 @@ class Chosen(TwoOffers):
         return self.chosen.get(x.job, super()._preferred(x, values))
 
 
+class Fixed(Chosen):
+    """Two offers at rates and odds that a test draws: few jobs leave a tiny market, and teach little."""
+
+    def __init__(self, *sizes, rate, odds, **rules):
+        super().__init__(*sizes, **rules)
+        self._rates.posted = (0.2 * rate, rate)
+        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
+        self.taken = {}
+
+    def _preferred(self, x, values):
+        self.taken[x.job] = super()._preferred(x, values)
+        return self.taken[x.job]
+
+
+def drawn_offers(rng):
+    """Return a rate, and odds that rise with the slack, as parameters of `Fixed`."""
+    odds = np.sort(rng.uniform(0.05, 1.0, (2, 2, 6)), axis=2).reshape(2, 12)
+    return {"rate": float(np.exp(rng.normal(-0.5, 1.0))), "odds": odds}
+
+
 def curve_of(kind, value, last):
     """Return a curve that is over at ``last``."""
     if kind == "deadline":

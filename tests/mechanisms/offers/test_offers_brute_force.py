@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork
-from offers_markets import LAWS, Chosen, played, random_jobs, sizes_of
+from offers_markets import LAWS, Fixed, drawn_offers, played, random_jobs, sizes_of
 
 pytestmark = pytest.mark.slow
 MARKETS = int(os.environ.get("MARKETSCHED_OFFERS_MARKETS", "25"))
@@ -20,20 +20,6 @@ FIRST = int(os.environ.get("MARKETSCHED_OFFERS_FIRST", "0"))
 NODES = 4
 REPORTS, WIDER = 30, 6  # that are drawn of the grid in each market
 FACTORS, LATER = (0.15, 0.6, 1.0, 2.0, 8.0), (-3, 0, 4)
-
-
-class Fixed(Chosen):
-    """Two offers at rates and odds that a test draws: few jobs leave a tiny market, and teach little."""
-
-    def __init__(self, *sizes, rate, odds, **rules):
-        super().__init__(*sizes, **rules)
-        self._rates.posted = (0.2 * rate, rate)
-        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
-        self.taken = {}
-
-    def _preferred(self, x, values):
-        self.taken[x.job] = super()._preferred(x, values)
-        return self.taken[x.job]
 
 
 def reports_of(truth, wider=False):
@@ -60,8 +46,7 @@ class World:
         self.jobs = random_jobs(seed, int(rng.integers(6, 10)), NODES, span=8, curves=("deadline",))
         self.mine = int(rng.integers(len(self.jobs)))
         self.job = self.jobs[self.mine]
-        shares = np.sort(rng.uniform(0.05, 1.0, (2, 2, 6)), axis=2).reshape(2, 12)  # odds that rise with the slack
-        self.rules = {"rate": float(np.exp(rng.normal(-0.5, 1.0))), "odds": shares}
+        self.rules = drawn_offers(rng)
         self.made = made
 
     def played(self, report, offer=None):
