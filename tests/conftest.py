@@ -24,9 +24,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Answer Ctrl-C even where the shell that started us ignores it; let whole numbers wrap around in plain kernels."""
+    """Answer Ctrl-C and a hang-up even where they are ignored at first; let numbers wrap around in plain kernels."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background; children would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # a suite that `nohup` started
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # compiled code wraps around without a word
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
