@@ -203,10 +203,11 @@ def test_play_and_pause_to_the_end(visit):
     expect(at(page, "state")).to_have_text(re.compile(r"^playing, round ([3-9]|\d\d) of"))
     press(page, "Pause")
     expect(at(page, "state")).to_have_text(re.compile("^paused after round"))
-    resting = int(at(page, "round").inner_text())
+    resting = int(re.search(r"round (\d+)", at(page, "state").inner_text())[1])
+    expect(at(page, "round")).to_have_text(f"{resting}")  # drawn after the state, perhaps a moment later
     press(page, "Step")  # one round more, and no other
     expect(at(page, "state")).to_have_text(re.compile(f"^paused after round {resting + 1} of"))
-    assert at(page, "round").inner_text() == f"{resting + 1}"
+    expect(at(page, "round")).to_have_text(f"{resting + 1}")
     write(page, "Rounds per step", "50")
     press(page, "Play")
     expect(at(page, "state")).to_have_text(re.compile("^over: all"))
