@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +28,18 @@ def is_in_file(name: object) -> bool:
     (True, False, False)
     """
     return isinstance(name, str) and _FORM.fullmatch(name) is not None
+
+
+def name_and_keys(pieces: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the name that a text between colons begins with, and the rest: a name in a file has a colon of its own.
+
+    Examples
+    --------
+    >>> name_and_keys(["mine.py", "ReserveSecond", "reserve=1"]), name_and_keys(["bid-price", "buckets=4"])
+    (('mine.py:ReserveSecond', ['reserve=1']), ('bid-price', ['buckets=4']))
+    """
+    own = 2 if is_in_file(":".join(pieces[:2])) else 1
+    return ":".join(pieces[:own]), list(pieces[own:])
 
 
 def loaded_from_file(name: str) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import is_in_file
+from marketsched.mechanisms.from_file import name_and_keys
 
 _OPENING, _CLOSING = "[{(", "]})"
 
@@ -80,9 +80,7 @@ def changes_for(text: str) -> list[str]:
 
 def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the name, and keys of ``mechanism`` with their values as text."""
-    name, *pairs = _parts(text, ":")
-    if pairs and is_in_file(f"{name}:{pairs[0]}"):
-        name = f"{name}:{pairs.pop(0)}"
+    name, pairs = name_and_keys(_parts(text, ":"))
     keys = []
     for pair in pairs:
         key, equals, value = pair.partition("=")

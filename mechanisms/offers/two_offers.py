@@ -15,10 +15,10 @@ It gets the offer of larger announced value, if that exceeds 1e-12, and keeps cl
    stood alike (`announced`);
 4. nodes are taken back and runs start (`service`).
 
-Of what a present job reported, only its nodes move any other job: so, its class given, no report moves its path, and
-inside an offer the truth is optimal ex post. Between the offers it is optimal if the announced odds are believed
-(docs/mathematics.md). Payment is on completion alone, at most the value. A job whose duration is revealed gets an entry
-of the calendar of `marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for
+Of what a present job reported, only its nodes move any other job: so, its class and its nodes given, no report moves
+its path, and inside an offer the truth is optimal ex post. Between the offers it is optimal if the announced odds are
+believed (docs/mathematics.md). Payment is on completion alone, at most the value. A job whose duration is revealed gets
+an entry of the calendar of `marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for
 ``max_duration`` rounds beside what is booked, and spare runs make room for what is booked.
 """
 

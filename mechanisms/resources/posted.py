@@ -1,8 +1,8 @@
 r"""Menus at arrival on a cluster at prices that need no forecast: posted ones, or a function of what is booked.
 
-Both are mechanisms of `marketsched.mechanisms.resources.bid_price` with other prices, so truth is best for every job,
-exactly, and for the same reason: prices and calendars stand before the report is opened, entries are tested exactly,
-and prices are linear.
+Both are mechanisms of `marketsched.mechanisms.resources.bid_price` with other prices, so truth is best for every job
+(on average over its own duration, where that is hidden), and for the same reason: prices and calendars stand before the
+report is opened, entries are tested exactly, and prices are linear.
 
 * `ClusterFirstCome`: a price for each resource, perhaps for each pool, the same in every round; 0 by default. At 0 each
   job gets the booking that is worth most to it of all that fit: the rule of OAR for moldable jobs, about.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.from_file import is_in_file
+from marketsched.mechanisms.from_file import name_and_keys
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
@@ -116,9 +116,7 @@ def _markets(tokens: Sequence[str], owners: int, nodes: int) -> dict[str, Repeat
     for token in tokens:
         if token in markets:
             raise InvalidParameterError(f"mechanism {token!r} is named twice: expected different ones")
-        name, *pairs = token.split(":")
-        if pairs and is_in_file(f"{name}:{pairs[0]}"):
-            name = f"{name}:{pairs.pop(0)}"
+        name, pairs = name_and_keys(token.split(":"))
         if name == "stochastic":
             raise InvalidParameterError(
                 f"mechanism {token!r} needs the laws of the jobs of a day: expected one without, such as exponential"
