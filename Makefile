@@ -37,12 +37,13 @@ slow: $(VENV)/.test ## the slow tests, with a quarter of the cases that they dra
 thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (half an hour and more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
-browser: $(VENV)/.browser ## the dashboard's tests, in the Chromium on the PATH (skipped without one)
-	$(PYTEST) tests/dashboard/test_dashboard_browser.py tests/dashboard/test_dashboard_server.py
+browser: $(VENV)/.browser ## the tests of the dashboard and of a live market's page, in the Chromium on the PATH (skipped without one)
+	$(PYTEST) tests/dashboard/test_dashboard_browser.py tests/dashboard/test_dashboard_server.py \
+		tests/live/test_live_page_browser.py
 
 # The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
 # holds that no room with a kernel is missing.
-KERNELS := tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/cores
+KERNELS := tests/agents/test_whole_markets.py tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/cores
 
 # Plain kernels index NumPy arrays, which refuse what lies outside: bounds checks are for the tests left out there.
 kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, else compiled with bounds checks

@@ -50,6 +50,8 @@ class Statement:
         False: the job is done without it.
     identity : str
         Suffix of the owner's name where another identity submits it.
+    withdrawn : int, optional
+        The round in which the owner takes it back, unless it has arrived before; None: never.
     """
 
     round: int
@@ -60,6 +62,7 @@ class Statement:
     after: str | None = None
     counts: bool = True
     identity: str = ""
+    withdrawn: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Conduct:
     def first_round(self) -> int:
         """The round of the first submission."""
         return min(statement.round for statement in self.statements)
+
+    @property
+    def withdraws(self) -> bool:
+        """Whether a statement is taken back, for which its owner may pay also if the job never comes."""
+        return any(statement.withdrawn is not None for statement in self.statements)
 
     @property
     def highest_value(self) -> float:
@@ -136,6 +144,7 @@ class Attempt:
         self._parts = {s.name: s.part(job) for s in conduct.statements}
         self._mine: dict[Hashable, str] = {name + s.name: s.name for s in conduct.statements}  # by name in the market
         self._to_submit = list(conduct.statements)
+        self._to_withdraw = [s for s in conduct.statements if s.withdrawn is not None]
         self._followers = [s for s in conduct.statements if s.after is not None]
         # The statements without which the job is not done, and when each of them was.
         working = [s.name for s in conduct.statements if s.counts and self._parts[s.name] is not None]
@@ -145,7 +154,7 @@ class Attempt:
     @property
     def over(self) -> bool:
         """True once nothing can change the owner's utility any more."""
-        return not self._awaited
+        return not self._awaited and not self._to_withdraw
 
     @property
     def completion(self) -> int | None:
@@ -154,7 +163,7 @@ class Attempt:
         return None if not times or None in times else max(t for t in times if t is not None)
 
     def act(self, market: MarketLoop) -> None:
-        """Submit the statements due in this round."""
+        """Submit the statements due in this round, then take back those that are."""
         due = [s for s in self._to_submit if s.round == market.now]
         self._to_submit = [s for s in self._to_submit if s.round != market.now]
         for statement in due:
@@ -171,6 +180,16 @@ class Attempt:
             self._plans[statement.name] = market.submit(
                 name, sow, fate, statement.nodes, owner=owner, own=True, truth=self._truth
             )
+        self._withdraw(market)
+
+    def _withdraw(self, market: MarketLoop) -> None:
+        due = [s for s in self._to_withdraw if s.withdrawn == market.now]
+        self._to_withdraw = [s for s in self._to_withdraw if s.withdrawn != market.now]
+        for statement in due:
+            entry = market.entries.get(self._job_name + statement.name)
+            if entry is not None and not entry.arrived:
+                self.payment += market.withdraw(entry.name).payment
+                self._give_up(statement.name)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Record the jobs that left the market in the round just played."""
@@ -198,7 +217,7 @@ class Attempt:
 
     def settle(self, market: MarketLoop, last: int) -> None:
         """Take all that is still awaited as it will be by round ``last``, if that is sure."""
-        if self._to_submit:
+        if self._to_submit or self._to_withdraw:
             return
         coming: list[tuple[int, int, str, float, float]] = []
         for name in self._awaited:

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Protocol
 
 from marketsched.agents.call_limit import timed
-from marketsched.agents.job import Job
-from marketsched.mechanisms.errors import InvalidParameterError, MechanismFault
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MechanismFault
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
@@ -72,7 +71,7 @@ class Entry:
     fewer it runs on for ever.
     """
 
-    __slots__ = ("arrived", "fate", "length", "name", "nodes", "order", "sow", "start", "truth", "worth")
+    __slots__ = ("arrived", "fate", "length", "name", "nodes", "order", "sow", "start", "truth", "withdrawn", "worth")
 
     def __init__(
         self, name: Any, order: int, sow: StatementOfWork, fate: Happens, nodes: int, truth: StatementOfWork
@@ -86,6 +85,7 @@ class Entry:
         self.length: int | None = None  # of a run on a cluster, rounds
         self.worth = 1.0  # of its completion, compared with the value curve
         self.arrived = False
+        self.withdrawn = False
         self.start: int | None = None
 
 
@@ -177,10 +177,32 @@ class MarketLoop:
         self.mechanism.restate(name, sow)
         self.entries[name].sow = sow
 
+    def withdraw(self, name: Any, fee: float = 0.0) -> Event:
+        """Take a job back that has not arrived; it never will. Return the event, with what its owner pays.
+
+        ``fee``: what the market asks for that, credits.
+
+        Raises
+        ------
+        EventError
+            If there is no such job that has not arrived.
+        MechanismFault
+            If the mechanism returns another event, or a payment that is no finite number.
+        """
+        entry = self.entries.get(name)
+        if entry is None or entry.arrived or entry.withdrawn:
+            raise EventError(f"withdraw of {name!r}", legal="a job in the market that has not arrived")
+        with timed("withdraw", self.now):
+            event = self.mechanism.withdraw(name, fee)
+        if event.kind is not EventKind.WITHDRAW or event.job != name or not math.isfinite(float(event.payment)):
+            raise MechanismFault(f"{event!r}: expected a withdrawal with a finite payment, of {name!r}")
+        entry.withdrawn, entry.fate = True, NEVER
+        return self._by_own_clock(event)
+
     def ready(self, name: Any, fate: Happens) -> None:
         """Say what will happen to a statement that has not arrived, if it is in the market."""
         entry = self.entries.get(name)
-        if entry is None:
+        if entry is None or entry.withdrawn:
             return
         entry.fate = fate
         if fate.arrival is not None:
@@ -191,7 +213,7 @@ class MarketLoop:
         self._arriving.clear()
         self._ending.clear()
         for name, entry in self.entries.items():
-            entry.fate = fates.get(name, entry.fate)
+            entry.fate = NEVER if entry.withdrawn else fates.get(name, entry.fate)
             if not entry.arrived and entry.fate.arrival is not None:
                 self._arriving[max(entry.fate.arrival, self.now)].append(entry)
             elif entry.start is not None:
@@ -202,7 +224,7 @@ class MarketLoop:
         due = self._arriving.pop(self.now, None)
         if due is None:
             return []
-        due = [entry for entry in due if self.entries.get(entry.name) is entry]
+        due = [entry for entry in due if self.entries.get(entry.name) is entry and not entry.withdrawn]
         due.sort(key=_by_order)
         for entry in due:
             self.arrive(entry)
@@ -348,56 +370,3 @@ class MarketLoop:
         if entry.start is not None:
             self._held -= entry.sow.concurrency
         del self.entries[entry.name]
-
-
-class Owners(Protocol):
-    """The owners of a market together: who reports what, and when."""
-
-    @property
-    def over(self) -> bool:
-        """True once the rest of the market is of no interest."""
-        ...
-
-    def act(self, market: MarketLoop) -> None:
-        """Submit the statements due in round ``market.now``."""
-        ...
-
-    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
-        """Take note of what happened in the round just cleared, which is ``market.now - 1``."""
-        ...
-
-
-def play(market: MarketLoop, owners: Owners, last: int) -> list[Event]:
-    """Play round by round up to ``last``, or until the owners are through; return all events."""
-    events: list[Event] = []
-    while market.now <= last:
-        owners.act(market)
-        now = market.clear()
-        owners.hear(now, market)
-        events += now
-        if owners.over:
-            break
-    return events
-
-
-class TruthfulOwners:
-    """Owners that report their true statements at birth; those born together in the order of ``jobs``."""
-
-    over = False
-
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self._born: dict[int, list[Job]] = defaultdict(list)
-        for job in jobs:
-            self._born[job.truth.birth].append(job)
-
-    def act(self, market: MarketLoop) -> None:
-        """Submit the jobs born in this round."""
-        for job in self._born.get(market.now, ()):
-            self.submit(job, market)
-
-    def submit(self, job: Job, market: MarketLoop) -> None:
-        """Submit the true statement of one job, in the name of its owner."""
-        market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
-
-    def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
-        """Their reports do not depend on events."""

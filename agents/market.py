@@ -69,7 +69,8 @@ class Market(MarketRun, mesa.Model):
         setup = _as_setup(scenario, generator)
         # Spawned after the setup is made: Mesa's own draws (there are none here) move nothing in it.
         mesa.Model.__init__(self, rng=int(generator.spawn(1)[0].integers(2**31)))
-        MarketRun.__init__(self, setup, lookahead=lookahead)
+        # Owners are agents of the model, and there to be looked at in every round.
+        MarketRun.__init__(self, setup, lookahead=lookahead, by_rounds=True)
 
     def _owner(self, job: Job, index: int, strategy: Strategy) -> JobOwner:
         return JobOwner(self, job, index, strategy, self.setup.max_delay)

@@ -40,10 +40,10 @@ ROUND = np.dtype([("load", "i8"), ("promised", "f8"), ("price", "f8")])
 class _Growing:
     """An array that grows at its end, in place while no view of it is held: there is never a second copy."""
 
-    def __init__(self, empty: NDArray[Any]) -> None:
-        self._array = empty
-        self._used = 0
-        self._shown = False
+    def __init__(self, array: NDArray[Any], used: int = 0) -> None:
+        self._array = array
+        self._used = used
+        self._shown = used > 0
 
     def __len__(self) -> int:
         return self._used
@@ -70,9 +70,9 @@ class _Growing:
 class _Rows:
     """Rows of one kind, kept as an array but for the last few: as tuples they take many times the memory."""
 
-    def __init__(self, dtype: np.dtype[np.void]) -> None:
+    def __init__(self, dtype: np.dtype[np.void], rows: NDArray[np.void] | None = None) -> None:
         self._dtype = dtype
-        self._rows = _Growing(np.empty(ROWS_TOGETHER, dtype))
+        self._rows = _Growing(np.empty(ROWS_TOGETHER, dtype)) if rows is None else _Growing(rows, len(rows))
         self._last: list[tuple[Any, ...]] = []
 
     def append(self, row: tuple[Any, ...]) -> None:
@@ -81,6 +81,8 @@ class _Rows:
             self._put_away()
 
     def _put_away(self) -> None:
+        if not self._last:
+            return
         self._rows.extend(np.array(self._last, dtype=self._dtype))
         self._last.clear()
 
@@ -99,7 +101,7 @@ class MarketLog:
 
     events: _Rows = field(default_factory=lambda: _Rows(EVENT))
     statements: _Rows = field(default_factory=lambda: _Rows(STATEMENT))
-    rounds: list[tuple[int, float, float]] = field(default_factory=list)
+    rounds: list[tuple[int, float, float]] | NDArray[np.void] = field(default_factory=list)  # as `ROUND`
     surfaces: _Growing | None = None  # of float32, one row per round; None: no prices
     finished: tuple[int, int, int] = (0, 0, 0)  # rows of rounds, events, statements
     counts: list[int] = field(default_factory=lambda: [0] * len(RowKind))  # of events so far, by kind
@@ -129,6 +131,7 @@ class MarketLog:
 
     def close_round(self, load: int, promised: float, price: float, surface: NDArray[np.float64] | None) -> None:
         """Record the round; from here on it counts as finished."""
+        assert isinstance(self.rounds, list)
         self.rounds.append((load, promised, price))
         if surface is not None:
             if self.surfaces is None:
@@ -136,3 +139,19 @@ class MarketLog:
             with np.errstate(over="ignore"):  # a price too high for a float32 is shown as not on sale
                 self.surfaces.extend(surface.astype(np.float32)[None])
         self.finished = (len(self.rounds), len(self.events), len(self.statements))
+
+    @classmethod
+    def of(
+        cls,
+        events: NDArray[np.void],
+        statements: NDArray[np.void],
+        rounds: NDArray[np.void],
+        surface: NDArray[np.float32] | None,
+    ) -> MarketLog:
+        """Return the log of rounds that were played at once; arguments as of `EVENT`, `STATEMENT` and `ROUND`."""
+        surfaces = None if surface is None else _Growing(surface, len(surface))
+        log = cls(_Rows(EVENT, events), _Rows(STATEMENT, statements), rounds, surfaces)
+        log.counts = np.bincount(events["kind"], minlength=len(RowKind)).tolist()
+        log.value, log.payment = float(events["value"].sum()), float(events["payment"].sum())
+        log.finished = (rounds.size, events.size, statements.size)
+        return log

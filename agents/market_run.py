@@ -21,19 +21,26 @@ from numpy.typing import NDArray
 
 from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.job import Job
-from marketsched.agents.lies import Strategy, submission_delay
+from marketsched.agents.job_table import table_of
+from marketsched.agents.lies import Strategy, Truthful, submission_delay
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.market_log import MarketLog, RowKind
 from marketsched.agents.owner_state import OwnerState
+from marketsched.agents.played_log import played_log
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.memory import check_memory
 
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
 
-_KINDS = {kind: RowKind[kind.name] for kind in EventKind}
+ROUNDS_TOGETHER = 64  # that a mechanism is asked to play at once; a hundredth of a longer market
+
+_KINDS: dict[EventKind, RowKind] = {  # owners here take no job back
+    kind: RowKind[kind.name] for kind in EventKind if kind is not EventKind.WITHDRAW
+}
 
 
 class MarketRun:
@@ -45,6 +52,8 @@ class MarketRun:
         The market to play.
     lookahead : int, optional
         Slots ahead whose prices are kept each round; by default ``max_delay``, at most 288.
+    by_rounds : bool
+        Whether the loop plays each round, also where the mechanism can play whole markets (`Mechanism.play`).
 
     Attributes
     ----------
@@ -61,8 +70,9 @@ class MarketRun:
 
     running: bool
 
-    def __init__(self, setup: MarketSetup, *, lookahead: int | None = None) -> None:
+    def __init__(self, setup: MarketSetup, *, lookahead: int | None = None, by_rounds: bool = False) -> None:
         self.running = True
+        self._by_rounds = by_rounds
         self.setup = setup
         self.mechanism = setup.mechanism
         self.public = setup.public
@@ -77,8 +87,12 @@ class MarketRun:
             setup.horizon * (200.0 + 12.0 * columns),  # float32: as they are noted, and again as a table
             "a smaller horizon",
         )
+        self._table = table_of(setup.jobs)
         self._loop = MarketLoop(setup.mechanism)
         self._in_round = False
+        self._columns: JobColumns | None = None  # of a market that its mechanism plays as a whole
+        self._outcomes = Outcomes.empty(0, 0, None)
+        self._noted: MarketLog | None = None  # the log of those, once somebody has looked at it
         self._owners: dict[Any, OwnerState] = {}  # active statements by name
         self._to_return: dict[int, list[OwnerState]] = defaultdict(list)
         self._log = MarketLog()
@@ -109,12 +123,57 @@ class MarketRun:
         return self.result()
 
     def play(self, progress: Callable[[int], None] | None = None) -> None:
-        """Play all rounds that are left, as `run` does, and make no tables."""
+        """Play all rounds that are left, as `run` does, and make no tables.
+
+        A mechanism that plays whole markets (`Mechanism.play`) is asked for many rounds at a time, where every owner
+        reports what is true; ``progress`` is then called with the last of them.
+        """
         self._check_whole()
+        if self._play_columns(progress):
+            return
         while self.running:
             self.step()
             if progress is not None:
                 progress(self.round)
+
+    def _play_columns(self, progress: Callable[[int], None] | None) -> bool:
+        """Play all rounds as columns; False if owners or mechanism want the loop, which then plays them."""
+        if self._columns is None:
+            if self.round or self._by_rounds or not self._reports_truth():
+                return False
+            self._columns = self._table.columns(self.setup.max_delay)
+            if self._columns is None:
+                return False
+            ahead = self.lookahead if self.mechanism.slot_prices(1, 1) is not None else None
+            self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead)
+        while self.running:
+            until = min(self.setup.horizon, self.round + max(ROUNDS_TOGETHER, self.setup.horizon // 100))
+            if not self.mechanism.play(self._columns, self._outcomes, until):
+                self._columns = None
+                return False
+            self.round, self.running, self._noted = until, until < self.setup.horizon, None
+            if progress is not None:
+                progress(until)
+        self._check_loads()
+        return True
+
+    def _check_loads(self) -> None:
+        """Raise if a mechanism that played all rounds at once runs more nodes than there are."""
+        loads = self.log.rounds["load"]  # type: ignore[call-overload]
+        over = np.flatnonzero(loads > self.setup.capacity)
+        self.load = int(loads[-1]) if loads.size else 0
+        if over.size:
+            raise _too_many(int(over[0]) + 1, int(loads[over[0]]), self.setup.capacity)
+
+    @property
+    def played_whole(self) -> bool:
+        """Whether the mechanism plays many rounds at a time."""
+        return self._columns is not None
+
+    def _reports_truth(self) -> bool:
+        """Tell whether every owner submits the truth at birth, once, in the order of the workload."""
+        truthful = not self.setup.differ and type(self.setup.strategy) is Truthful
+        return truthful and not self.setup.resubmit and bool((self._entering[1:] > self._entering[:-1]).all())
 
     def step(self) -> None:
         """Play one round.
@@ -146,7 +205,7 @@ class MarketRun:
             self._on_cluster.close_round(self.mechanism, now)
         self.load = self._loop.load
         if self.load > self.setup.capacity:
-            raise EventError(f"round {now}: the mechanism runs {self.load} nodes, capacity is {self.setup.capacity}")
+            raise _too_many(now, self.load, self.setup.capacity)
         for event in self._loop.completions():
             self._hear(event, now)
         if now == self.setup.horizon:
@@ -158,7 +217,12 @@ class MarketRun:
     @property
     def log(self) -> MarketLog:
         """The log so far, with running totals; read-only."""
-        return self._log
+        if self._columns is None:
+            return self._log
+        if self._noted is None:
+            closes = self.round == self.setup.horizon == self.mechanism.horizon
+            self._noted = played_log(self._columns, self._outcomes, self.round, closes=closes)
+        return self._noted
 
     def pools(self) -> pd.DataFrame | None:
         """Return the use of every pool and resource by round (`ClusterLog`); None: nodes are identical."""
@@ -166,14 +230,13 @@ class MarketRun:
 
     def pool_figures(self) -> pd.DataFrame | None:
         """Return use, fragments, price and income by pool and resource until the last birth; None: identical nodes."""
-        last = max((job.truth.birth for job in self.setup.jobs), default=1)
-        return None if self._on_cluster is None else self._on_cluster.pools(last)
+        return None if self._on_cluster is None else self._on_cluster.pools(self._table.last_birth)
 
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
         return build_result(
-            self._log,
-            self.setup.jobs,
+            self.log,
+            self._table,
             name=self.setup.name,
             capacity=self.setup.capacity,
             horizon=self.setup.horizon,
@@ -190,7 +253,7 @@ class MarketRun:
 
     def _rounds_of_entry(self) -> NDArray[np.int64]:
         """Return the round in which each owner reports first, shape (n_jobs,)."""
-        births = np.fromiter((job.truth.birth for job in self.setup.jobs), np.int64, len(self.setup.jobs))
+        births = self._table.births
         if self._strategies is None:
             return births + submission_delay(self._strategy(0))
         return births + np.array([submission_delay(each) for each in self._strategies], dtype=np.int64)
@@ -249,3 +312,7 @@ class MarketRun:
         """Expected nodes committed to this round, if the mechanism keeps count."""
         committed = self.mechanism.committed(now, 1)
         return np.nan if committed is None else float(np.asarray(committed)[0])
+
+
+def _too_many(now: int, load: int, capacity: int) -> EventError:
+    return EventError(f"round {now}: the mechanism runs {load} nodes, capacity is {capacity}")

@@ -16,7 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
+from marketsched.agents.job_table import JobTable, table_of
 from marketsched.agents.market_log import ROUND, STATEMENT, MarketLog, RowKind
+from marketsched.mechanisms.columns import NEVER
 
 OUTCOMES = ("completed", "dropped", "cancelled", "evicted", "never_arrived", "unfinished")
 # Outcome after an event of each kind, as a place in OUTCOMES; -1: the event changes nothing.
@@ -100,6 +102,23 @@ class RunResult:
         return self.job_rows.frame()
 
 
+class TableWords:
+    """Names of jobs and owners as pandas keeps strings, each made once and when it is read first."""
+
+    def __init__(self, jobs: JobTable) -> None:
+        self._jobs = jobs
+
+    @cached_property
+    def names(self) -> Any:
+        """Names of the jobs."""
+        return _words(self._jobs.names)
+
+    @cached_property
+    def owners(self) -> Any:
+        """Names of their owners."""
+        return _words(self._jobs.owners)
+
+
 class EventRows:
     """The ``events`` table before it is one: rows of the log, a fifth of the table's memory.
 
@@ -111,10 +130,9 @@ class EventRows:
         The workload they point into.
     """
 
-    def __init__(self, rows: NDArray[np.void], jobs: Sequence[Job]) -> None:
+    def __init__(self, rows: NDArray[np.void], jobs: Sequence[Job], words: TableWords | None = None) -> None:
         self._rows = rows
-        self._names = np.array([job.name for job in jobs], dtype=object)
-        self._owners = np.array([job.owner for job in jobs], dtype=object)
+        self._words = words or TableWords(table_of(jobs))
 
     def __len__(self) -> int:
         return self._rows.size
@@ -122,17 +140,18 @@ class EventRows:
     def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
         """Return rows ``begin .. end - 1`` as the table has them; None: all that follow. ``columns``: see `JobRows`."""
         rows = self._rows[begin:end]
-        words = np.array([kind.name.lower() for kind in RowKind], dtype=object)
-        statements = self._names[rows["job"]]
-        names = _words(statements)
-        statements[rows["again"]] += "+"
+        words = _words([kind.name.lower() for kind in RowKind])
+        names = statements = self._words.names.take(rows["job"])
+        if rows["again"].any():
+            statements = statements.copy()
+            statements[rows["again"]] = names[rows["again"]] + "+"
         whole = pd.DataFrame(
             {
                 "round": rows["round"].astype(np.int64),
-                "event": _words(words[rows["kind"]]),
+                "event": words.take(rows["kind"]),
                 "job": names,
-                "statement": _words(statements),
-                "owner": _words(self._owners[rows["job"]]),
+                "statement": statements,
+                "owner": self._words.owners.take(rows["job"]),
                 "completion": _rounds_or_missing(rows["completion"]),
                 "payment": rows["payment"],
                 "value": rows["value"],
@@ -160,10 +179,16 @@ class JobRows:
     """
 
     def __init__(
-        self, events: NDArray[np.void], statements: NDArray[np.void], jobs: Sequence[Job], last: int, complete: bool
+        self,
+        events: NDArray[np.void],
+        statements: NDArray[np.void],
+        jobs: Sequence[Job],
+        last: int,
+        complete: bool,
+        words: TableWords | None = None,
     ) -> None:
-        self._jobs = jobs
-        self._tags = tuple(dict.fromkeys(tag for job in jobs for tag in job.tags))
+        self._jobs = table_of(jobs)
+        self._words = words or TableWords(self._jobs)
         n_jobs, kinds, of = len(jobs), events["kind"], events["job"]
 
         def latest(what: str, *wanted: RowKind) -> NDArray[Any]:
@@ -180,7 +205,7 @@ class JobRows:
         unfinished, never = OUTCOMES.index("unfinished"), OUTCOMES.index("never_arrived")
         self.outcome = _last(of[where], after[where], n_jobs, default=unfinished)
         if complete:
-            arrivals = np.fromiter((job.arrival or 0 for job in jobs), np.int64, n_jobs)
+            arrivals = self._jobs.arrivals
             absent = (arrivals == 0) | (arrivals > last)
             self.outcome[(self.outcome == unfinished) & (self.submitted > 0) & absent] = never
         gone = np.isin(self.outcome, [OUTCOMES.index(word) for word in ("dropped", "cancelled", "evicted")])
@@ -201,34 +226,32 @@ class JobRows:
     def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
         """Return rows ``begin .. end - 1`` as the table has them; None: all that follow; and all ``columns``."""
         part = slice(begin, len(self) if end is None else min(end, len(self)))
-        jobs = self._jobs[part]
-        own = self._columns(part, jobs)
-        names = {
-            "name": lambda: _words([job.name for job in jobs]),
-            "owner": lambda: _words([job.owner for job in jobs]),
-        }
-        tags = _tag_columns(jobs, self._tags, taken={*names, *own})
+        own = self._columns(part)
+        table = self._jobs
+        words = self._words
+        names: dict[str, Callable[[], Any]] = {"name": lambda: words.names[part], "owner": lambda: words.owners[part]}
+        tags = _tag_columns(table, part, taken={*names, *own})
         made = {name: make() for name, make in (names | tags | own).items() if columns is None or name in columns}
-        return pd.DataFrame(made, index=pd.RangeIndex(part.start, part.start + len(jobs)))
+        return pd.DataFrame(made, index=pd.RangeIndex(part.start, max(part.start, part.stop)))
 
-    def _columns(self, part: slice, jobs: Sequence[Job]) -> dict[str, Callable[[], Any]]:
+    def _columns(self, part: slice) -> dict[str, Callable[[], Any]]:
         """Return how each column that is neither a name nor a tag is made."""
-        words: NDArray[Any] = np.array(OUTCOMES, dtype=object)
+        words, jobs = _words(OUTCOMES), self._jobs
         return {
-            "birth": lambda: np.array([job.truth.birth for job in jobs], dtype=np.int64),
+            "birth": lambda: jobs.births[part],
             "submitted": lambda: _rounds_or_missing(self.submitted[part]),
             "resubmitted": lambda: self.resubmitted[part],
-            "concurrency": lambda: np.array([job.truth.concurrency for job in jobs], dtype=np.int64),
+            "concurrency": lambda: jobs.widths[part],
             "declared_concurrency": lambda: _rounds_or_missing(self.declared[part]),
-            "arrival": lambda: _rounds_or_missing(np.array([job.arrival or 0 for job in jobs], dtype=np.int64)),
-            "duration": lambda: np.array([job.duration for job in jobs], dtype=np.int64),
+            "arrival": lambda: _rounds_or_missing(jobs.arrivals[part]),
+            "duration": lambda: jobs.durations[part],
             "planned_start": lambda: _rounds_or_missing(self.planned[part]),
             "start": lambda: _rounds_or_missing(self.start[part]),
             "completion": lambda: _rounds_or_missing(self.completion[part]),
             "removed": lambda: _rounds_or_missing(self.removed[part]),
             "runs": lambda: self.runs[part].astype(np.int64),
             "lost_node_rounds": lambda: self.lost[part],
-            "outcome": lambda: _words(words[self.outcome[part]]),
+            "outcome": lambda: words.take(self.outcome[part]),
             "value": lambda: self.value[part],
             "payment": lambda: self.payment[part],
             "utility": lambda: self.value[part] - self.payment[part],
@@ -275,22 +298,24 @@ def build_result(
     """
     n_rounds, n_events, n_statements = log.finished
     events, statements = log.events.first(n_events), log.statements.first(n_statements)
-    job_rows = JobRows(events, statements, jobs, n_rounds, n_rounds == horizon)
+    jobs = table_of(jobs)
+    words = TableWords(jobs)
+    job_rows = JobRows(events, statements, jobs, n_rounds, n_rounds == horizon, words)
     rounds = _round_table(events, np.array(log.rounds[:n_rounds], dtype=ROUND), jobs)
     summary = {"name": name, "complete": n_rounds == horizon, "rounds": n_rounds, "horizon": horizon}
     summary |= {"capacity": capacity} | job_rows.summary() | _summary(rounds, capacity)
     summary["mechanism"] = dict(statistics)
     surface = log.surfaces.first(n_rounds) if log.surfaces is not None and n_rounds else None
-    return RunResult(EventRows(events, jobs), job_rows, rounds, summary, surface)
+    return RunResult(EventRows(events, jobs, words), job_rows, rounds, summary, surface)
 
 
-def _tag_columns(jobs: Sequence[Job], tags: Sequence[str], taken: set[str]) -> dict[str, Callable[[], list[Any]]]:
+def _tag_columns(jobs: JobTable, part: slice, taken: set[str]) -> dict[str, Callable[[], Any]]:
     """One column per tag that any job has, None where a job has it not; ``tag_`` before a taken name."""
 
-    def column(tag: str) -> Callable[[], list[Any]]:
-        return lambda: [job.tags.get(tag) for job in jobs]
+    def column(tag: str) -> Callable[[], Any]:
+        return lambda: jobs.tag(tag, part)
 
-    return {"tag_" + tag if tag in taken else tag: column(tag) for tag in tags}
+    return {"tag_" + tag if tag in taken else tag: column(tag) for tag in jobs.tags}
 
 
 def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Sequence[Job]) -> pd.DataFrame:
@@ -317,11 +342,10 @@ def _round_table(events: NDArray[np.void], rounds: NDArray[np.void], jobs: Seque
 
 def _demand(jobs: Sequence[Job], n_rounds: int) -> NDArray[np.int64]:
     """Nodes that would be busy in each round if every job started at its arrival."""
-    ready = [job for job in jobs if job.arrival is not None]
-    nodes = np.array([job.truth.concurrency for job in ready], dtype=np.int64)
-    first = np.array([job.arrival for job in ready], dtype=np.int64)
-    after = first + np.array([job.duration for job in ready], dtype=np.int64)
-    return nodes_in_use(first, after, nodes, n_rounds)
+    table = table_of(jobs)
+    there = table.arrivals != NEVER
+    first = table.arrivals[there]
+    return nodes_in_use(first, first + table.durations[there], table.widths[there], n_rounds)
 
 
 def nodes_in_use(

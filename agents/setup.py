@@ -9,7 +9,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.agents.job_table import table_of
 from marketsched.agents.lies import PublicInformation, Strategy, Truthful
+from marketsched.mechanisms.columns import NEVER
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.legal import Count, Positive, check_fields
@@ -83,23 +85,27 @@ class MarketSetup:
         self._check_jobs()
 
     def _check_jobs(self) -> None:
-        names: set[str] = set()
-        for job in self.jobs:
-            if job.name in names:
-                raise InvalidParameterError(f"two jobs are named {job.name!r}: expected distinct names")
-            names.add(job.name)
-            if job.arrival is not None and job.arrival < job.truth.birth:
-                raise InvalidParameterError(
-                    f"job {job.name!r} arrives in round {job.arrival}: expected not before its birth {job.truth.birth}"
-                )
-            if job.duration < 1:
-                raise InvalidParameterError(f"job {job.name!r} has duration {job.duration}: expected at least 1 round")
-        if self.resubmit:
-            clash = next((n for n in names if n + "+" in names), None)
-            if clash is not None:
-                raise InvalidParameterError(
-                    f"jobs {clash!r} and {clash + '+'!r}: the second name is kept for a resubmission of the first"
-                )
+        jobs = table_of(self.jobs)
+        names = set(jobs.names)
+        if len(names) < len(jobs):
+            seen: set[str] = set()
+            twice = next(name for name in jobs.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise InvalidParameterError(f"two jobs are named {twice!r}: expected distinct names")
+        early = np.flatnonzero((jobs.arrivals != NEVER) & (jobs.arrivals < jobs.births))
+        if early.size:
+            job = jobs[int(early[0])]
+            raise InvalidParameterError(
+                f"job {job.name!r} arrives in round {job.arrival}: expected not before its birth {job.truth.birth}"
+            )
+        short = np.flatnonzero(jobs.durations < 1)
+        if short.size:
+            job = jobs[int(short[0])]
+            raise InvalidParameterError(f"job {job.name!r} has duration {job.duration}: expected at least 1 round")
+        clash = next((name for name in jobs.names if name + "+" in names), None) if self.resubmit else None
+        if clash is not None:
+            raise InvalidParameterError(
+                f"jobs {clash!r} and {clash + '+'!r}: the second name is kept for a resubmission of the first"
+            )
 
     def strategy_of(self, job: Job) -> Strategy:
         """Return the strategy of the owner of ``job``."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from harness import Row, benchmark
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.config.scenario import Scenario
 from marketsched.worlds.workload import Workload
 

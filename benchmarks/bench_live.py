@@ -37,7 +37,7 @@ CONFIG = {
 }
 
 
-class _Caller:
+class Caller:
     """One connection that is kept."""
 
     def __init__(self, port: int, token: str) -> None:
@@ -45,6 +45,7 @@ class _Caller:
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer; one of 422 as well, others than that from 400 on raise RuntimeError."""
         self._connection.request("POST", path, json.dumps(body), self._headers)
         answer = self._connection.getresponse()
         found: dict[str, Any] = json.loads(answer.read())
@@ -58,11 +59,11 @@ class _Load:
         self.round, self.end = 1, time.monotonic() + seconds
         self.submitted, self.refused = [0] * CLIENTS, 0
         self.quote_seconds: list[float] = []
-        operator = _Caller(port, token)
+        operator = Caller(port, token)
         tokens = [operator.post("/v1/owners", {"owner": f"o{n}"})["token"] for n in range(CLIENTS + QUOTING)]
-        threads = [threading.Thread(target=self._submit, args=(n, _Caller(port, tokens[n]))) for n in range(CLIENTS)]
+        threads = [threading.Thread(target=self._submit, args=(n, Caller(port, tokens[n]))) for n in range(CLIENTS)]
         for n in range(QUOTING):
-            threads.append(threading.Thread(target=self._quote, args=(n, _Caller(port, tokens[CLIENTS + n]))))
+            threads.append(threading.Thread(target=self._quote, args=(n, Caller(port, tokens[CLIENTS + n]))))
         threads.append(threading.Thread(target=self._rounds, args=(operator,)))
         for thread in threads:
             thread.start()
@@ -75,7 +76,7 @@ class _Load:
         value = {"kind": "deadline", "value": float(rng.uniform(1, 100)), "deadline": arrival + d + 10}
         return {"sow": {"concurrency": int(rng.integers(1, 5)), "value": value, "requirements": rows}}
 
-    def _submit(self, n: int, caller: _Caller) -> None:
+    def _submit(self, n: int, caller: Caller) -> None:
         rng, due = np.random.default_rng(n), time.monotonic()
         while time.monotonic() < self.end:
             due += CLIENTS / SUBMISSIONS
@@ -84,7 +85,7 @@ class _Load:
             self.submitted[n] += "job" in done
             self.refused += "job" not in done
 
-    def _quote(self, n: int, caller: _Caller) -> None:
+    def _quote(self, n: int, caller: Caller) -> None:
         rng, due = np.random.default_rng(100 + n), time.monotonic()
         while time.monotonic() < self.end:
             due += QUOTING / QUOTES
@@ -93,7 +94,7 @@ class _Load:
             caller.post("/v1/quotes", self._statement(rng))
             self.quote_seconds.append(time.perf_counter() - begin)
 
-    def _rounds(self, caller: _Caller) -> None:
+    def _rounds(self, caller: Caller) -> None:
         while time.monotonic() < self.end:
             time.sleep(1.0)
             self.round = caller.post("/v1/rounds", {})["round"]
@@ -103,19 +104,19 @@ def _under_load(seconds: float) -> tuple[_Load, float]:
     """Return the load, and how long a restart takes after it."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "market.yaml").write_text(json.dumps(CONFIG))
-        process, port, _ = _served(folder)
+        process, port, _ = served(folder)
         try:
             load = _Load(port, Path(folder, "operator.token").read_text().strip(), seconds)
         finally:
             process.terminate()
             process.wait()
-        process, _, took = _served(folder)
+        process, _, took = served(folder)
         process.terminate()
         process.wait()
         return load, took
 
 
-def _served(folder: str) -> tuple[subprocess.Popen[str], int, float]:
+def served(folder: str) -> tuple[subprocess.Popen[str], int, float]:
     """Start the service; return it, its port, and after how many seconds it listened."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "marketsched", "live", "serve", "market.yaml", "--port", "0"]

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness import Row, benchmark
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.config.scenario import Scenario
 
 
@@ -61,3 +62,28 @@ def first_come_growth() -> Iterator[Row]:
             yield Row(f"market.first_come.exponent_{name}", math.log(longer / seconds) / math.log(more / n), "")
     finally:
         gc.set_threshold(*usual)
+
+
+WHOLE = ("first-come", "easy-backfill", "conservative-backfill", "bid-price")  # play whole markets
+
+
+def _played(name: str, recurring_jobs: int, *, by_rounds: bool) -> tuple[int, float]:
+    """Return the number of jobs, and the processor seconds of a market with its log."""
+    workload = {"kind": "synthetic-pipelines", "recurring_jobs": recurring_jobs}
+    scenario = Scenario.from_dict({"name": "x", "workload": workload, "mechanism": {"name": name}})
+    market = MarketRun(scenario.setup(np.random.default_rng(0)), by_rounds=by_rounds)
+    begin = time.process_time()
+    market.play()
+    assert market.played_whole != by_rounds
+    return len(market.setup.jobs), time.process_time() - begin
+
+
+@benchmark
+def whole_markets() -> Iterator[Row]:
+    """The same market played whole, as columns, and round by round by the loop; some 45,000 jobs."""
+    for name in WHOLE:
+        _played(name, 20, by_rounds=False)  # compiled
+        n, whole = _played(name, 4000, by_rounds=False)
+        _, by_rounds = _played(name, 4000, by_rounds=True)
+        yield Row(f"market.whole.{name}.job_us", whole / n * 1e6, "us")
+        yield Row(f"market.whole.{name}.times_as_fast", by_rounds / whole, "", at_least=1.0)

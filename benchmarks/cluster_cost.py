@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import EventKind
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.posted import ClusterFirstCome

@@ -25,7 +25,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import EventKind, get_mechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.registry import get

@@ -22,7 +22,8 @@ import numpy as np
 
 from logs_table import LOGS, log_of
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork, TwoOffers
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import EventKind
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice

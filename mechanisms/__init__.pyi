@@ -8,6 +8,9 @@ from .auctions.spot import Spot as Spot
 from .auctions.vcg import Vcg as Vcg
 from .auctions.vcg import vcg_outcome as vcg_outcome
 from .bid_price.bid_price import BidPrice as BidPrice
+from .columns import Ending as Ending
+from .columns import JobColumns as JobColumns
+from .columns import Outcomes as Outcomes
 from .errors import DecisionError as DecisionError
 from .errors import EventError as EventError
 from .errors import InvalidParameterError as InvalidParameterError

@@ -105,6 +105,9 @@ class Forwarding(Mechanism):
     def complete(self, job: JobId) -> Event:
         return self.inner.complete(job)
 
+    def withdraw(self, job: JobId, fee: float = 0.0) -> Event:
+        return self.inner.withdraw(job, fee) if self._has("withdraw") else super().withdraw(job, fee)
+
     def restate(self, job: JobId, sow: StatementOfWork) -> None:
         if self._has("restate"):
             self.inner.restate(job, sow)

@@ -13,6 +13,7 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.legal import Range, Whole, check_fields, is_hashable, is_number
 
 Signal = Hashable  # an int (the duration, when revealed), None (hidden), or any label of the owner's
+Point = tuple[int, int, float, Signal]  # of a law: arrival, duration, probability, signal
 
 LAST_REPORTED = 2**31 - 1  # no arrival or duration beyond it: products of two of them fit 64 bits
 MASS_TOLERANCE = 1e-9  # how far above 1 the probabilities of a report may add up
@@ -111,6 +112,38 @@ class Law(NamedTuple):
         """
         g = self.group_of(arrival, signal)
         return slice(None) if g is None else slice(self.offsets[g], self.offsets[g + 1])
+
+
+def law_of(points: Sequence[Point]) -> Law:
+    """Return the law of points that were checked: sorted, and equal points merged.
+
+    Raises
+    ------
+    InvalidReportError
+        If there are none.
+    """
+    if not points:
+        raise InvalidReportError("requirements is empty: expected at least one (arrival, duration, probability)")
+    merged: list[Point] = []
+    cases: list[tuple[int, Signal]] = []
+    offsets: list[int] = []
+    for arrival, duration, probability, signal in sorted(
+        points, key=lambda each: (each[0], signal_key(each[3]), each[1])
+    ):
+        if not cases or cases[-1] != (arrival, signal):
+            cases.append((arrival, signal))
+            offsets.append(len(merged))
+        elif merged[-1][1] == duration:
+            probability += merged.pop()[2]
+        merged.append((arrival, duration, probability, signal))
+    return Law(
+        np.array([point[0] for point in merged], dtype=np.int64),
+        np.array([point[1] for point in merged], dtype=np.int64),
+        np.array([point[2] for point in merged], dtype=np.float64),
+        np.array([*offsets, len(merged)], dtype=np.int64),
+        np.array([arrival for arrival, _ in cases], dtype=np.int64),
+        tuple(signal for _, signal in cases),
+    )
 
 
 def signal_key(signal: Signal) -> tuple[int, Any]:

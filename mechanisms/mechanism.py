@@ -1,9 +1,9 @@
 """The protocol of mechanisms: the base class `Mechanism`, and its answers: plans, menus and events.
 
 A mechanism is a state machine over public events. In each round: ``submit`` for every statement of
-work, then ``arrive`` for every job that became ready, then ``advance``, which clears the round and
-moves to the next; then ``complete`` for every job whose last round was the one just cleared. It
-never sees a true type, a future duration or a random seed of the environment.
+work, ``withdraw`` for every job that its owner takes back before it arrives, then ``arrive`` for every job that
+became ready, then ``advance``, which clears the round and moves to the next; then ``complete`` for every job whose
+last round was the one just cleared. It never sees a true type, a future duration or a random seed of the environment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:
+    from marketsched.mechanisms.columns import JobColumns, Outcomes
     from marketsched.mechanisms.resources.bookings import Booking
     from marketsched.mechanisms.resources.cluster import Cluster
 
@@ -37,7 +39,7 @@ class EventKind(StrEnum):
     Examples
     --------
     >>> [kind.value for kind in EventKind]
-    ['drop', 'cancel', 'evict', 'start', 'requeue', 'complete']
+    ['drop', 'cancel', 'evict', 'start', 'requeue', 'complete', 'withdraw']
     >>> EventKind("drop") is EventKind.DROP, EventKind.EVICT.leaves, EventKind.REQUEUE.leaves
     (True, True, False)
     """
@@ -48,16 +50,20 @@ class EventKind(StrEnum):
     START = "start"  # executes the first round of a run
     REQUEUE = "requeue"  # its run is taken back: what it did is lost, the job stays and may start again
     COMPLETE = "complete"  # done, and charged
+    WITHDRAW = "withdraw"  # taken back by its owner before it arrived: it never comes
 
     @property
     def leaves(self) -> bool:
         """Whether the job is no longer in the market afterwards."""
-        return self is not EventKind.START and self is not EventKind.REQUEUE
+        return self not in _STAYING
+
+
+_STAYING = (EventKind.START, EventKind.REQUEUE, EventKind.WITHDRAW)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One public event. ``completion`` (time s + d) and ``payment`` (credits) only when complete.
+    """One public event. ``completion`` (time s + d) only when complete; ``payment`` is what it charges, credits.
 
     ``worth`` is the value of that completion as a share of the true value curve: below 1 for a shape that is worth
     less, and 0 if a booking on a cluster ended before the work was done. The loop that plays a market sets it.
@@ -152,6 +158,13 @@ class Standing(NamedTuple):
     hidden: str = ""
 
 
+PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")
+ANNOUNCING = frozenset(  # members that say something of a rule and decide nothing
+    "slot_prices pool_prices committed menu quote keep_menus menu_at_arrival posts_menus_at_arrival booked owed forget "
+    "booking nodes_in_use certificate statistics wants_laws restate".split()
+)
+
+
 class Mechanism(ABC):
     """The protocol of a mechanism: four calls are its own, everything else has a default.
 
@@ -174,9 +187,9 @@ class Mechanism(ABC):
         Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
         The promise for a job whose duration is revealed at its arrival, with the owner's other jobs and the time of
-        submission fixed. "ex post": no other report is better, for all reports of other owners and all outcomes.
-        "in expectation": no other report is better on average over the outcomes of the job by its law, for all reports
-        of other owners and all outcomes of their jobs. "up to regret": no other report is better on average by more
+        submission fixed. "ex post": no other report, and no withdrawal, is better, for all reports of other owners and
+        all outcomes. "in expectation": neither is better on average over the outcomes of the job by its law, for all
+        reports of other owners and all outcomes of their jobs. "up to regret": neither is better on average by more
         than a computable bound, if other owners report truthfully. "none": no promise.
     truthful_hidden : the same
         For jobs whose durations are hidden.
@@ -191,6 +204,12 @@ class Mechanism(ABC):
         Checks of `check_mechanism` that do not apply by design; a mapping says why.
     standing : Standing
         What lists of mechanisms print.
+
+    Notes
+    -----
+    A promise belongs to the class that states it. A subclass that overrides a rule (any method but those that only
+    announce, `ANNOUNCING`) promises nothing of ``truthful``, ``truthful_hidden``, ``later_jobs_change_nothing``,
+    ``free_of_charge`` and ``standing`` until it states them again.
 
     Examples
     --------
@@ -236,6 +255,12 @@ class Mechanism(ABC):
     does_not_claim: ClassVar[Collection[str] | Mapping[str, str]] = ()
     standing: ClassVar[Standing] = Standing()
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for promise in PROMISES:
+            if _overrides_what_states(cls, promise):
+                setattr(cls, promise, vars(Mechanism)[promise])
+
     # -- the rounds: to be defined -----------------------------------------------------------------------
 
     @abstractmethod
@@ -257,6 +282,26 @@ class Mechanism(ABC):
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it."""
 
+    def withdraw(self, job: JobId, fee: float = 0.0) -> Event:
+        """Observe that the owner takes back a job that has not arrived; return the event, with what it pays.
+
+        By default nothing else changes: the job is one that never arrives, and keeps its place until the mechanism
+        lets go of it as of any such job; its owner pays the fee.
+
+        Parameters
+        ----------
+        job : hashable
+            A job in the market that has not arrived; `arrive` is not called for it afterwards.
+        fee : float
+            What the market asks for an announced job that does not come, credits, >= 0; a rule may charge otherwise.
+
+        Returns
+        -------
+        Event
+            Of kind ``withdraw``; its payment is all that the job ever pays.
+        """
+        return Event(self.round, EventKind.WITHDRAW, job, payment=fee)
+
     def restate(self, job: JobId, sow: StatementOfWork) -> None:
         """Put another report of the same birth in the place of one whose job has not arrived; no owner can call this.
 
@@ -275,6 +320,28 @@ class Mechanism(ABC):
     def close(self) -> list[Event]:
         """After the last round, remove every job that is left; return what happened. By default none is removed."""
         return []
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play the rounds from the current one to ``until`` of a market in which every owner reports what is true.
+
+        The same as the calls of the protocol, round by round: every row of the log is equal to theirs. It goes on where
+        it stopped; once it has begun, no other call than those that only look is made.
+
+        Parameters
+        ----------
+        jobs : JobColumns
+            All jobs of the market.
+        outcomes : Outcomes
+            Filled for the rounds that are played.
+        until : int
+            The last of them.
+
+        Returns
+        -------
+        bool
+            False: this market is to be played by the protocol, and nothing was changed; the default.
+        """
+        return False
 
     # -- what is announced -------------------------------------------------------------------------------
 
@@ -375,6 +442,20 @@ class Mechanism(ABC):
     def wants_laws(**parameters: Any) -> bool:
         """Tell whether these parameters of the constructor need ``laws`` as well, those of all jobs of the market."""
         return False
+
+
+def _overrides_what_states(cls: type, promise: str) -> bool:
+    """Tell whether a class, or one that it is mixed with, overrides a rule of the class that states a promise."""
+    line = cls.__mro__
+    place = next(i for i, kind in enumerate(line) if promise in vars(kind))
+    stated = {name for kind in line[place:] for name in vars(kind)}
+    own = ((name, member) for kind in line[:place] for name, member in vars(kind).items() if name in stated)
+    return any(
+        isinstance(member, (FunctionType, property, staticmethod, classmethod))
+        and name not in ANNOUNCING
+        and not name.startswith("__")
+        for name, member in own
+    )
 
 
 def takes_owner(mechanism: Mechanism) -> bool:

@@ -2,8 +2,8 @@ r"""Realised jobs as plain arrays: the input of hindsight bounds and comparisons
 
 Job :math:`j` became ready in round :math:`a_j`, ran :math:`d_j` rounds on :math:`c_j` nodes, and a
 start in round :math:`s \ge a_j` was worth :math:`V_j(s + d_j)`, where V is 0 for completions at or
-after birth + S and after T + 1 (the horizon ends the market; docs/mathematics.md 1 and 10). Values
-of all useful starts lie in one array, job after job, so that compiled code can walk through it.
+after birth + S and after T + 1 (the horizon ends the market; docs/mathematics.md 1 and 10). Curves are steps, a few
+numbers a job, that compiled code walks through.
 """
 
 from __future__ import annotations
@@ -11,36 +11,60 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.columns import NEVER, JobColumns, steps_of
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import StatementOfWork
 
-NEVER = 0  # arrival of a job that never arrives
+_NO_STEPS = (np.zeros(0), np.zeros(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RealisedJobs:
     """Realised jobs; those born in the same round stand in order of submission. Arrays are read-only.
 
-    ``values[offsets[j] + k]`` is what job ``j`` is worth if it starts in round
-    ``arrivals[j] + k``, in credits. Later starts are worth nothing; a job that never arrives, or
-    runs longer than the platform allows, has no start at all.
+    Value curves are steps, as in `JobColumns`. Completions after ``useful_until`` are worth nothing; a job that never
+    arrives, or runs longer than the platform allows, has no start at all.
     """
 
     births: NDArray[np.int64]  # (n_jobs,), rounds
     arrivals: NDArray[np.int64]  # (n_jobs,), rounds; NEVER for a job that never arrives
     durations: NDArray[np.int64]  # (n_jobs,), rounds
     concurrency: NDArray[np.int64]  # (n_jobs,), nodes
-    offsets: NDArray[np.int64]  # (n_jobs + 1,)
-    values: NDArray[np.float64]  # (offsets[-1],), credits
+    useful_until: NDArray[np.int64]  # (n_jobs,), the last completion worth anything; 0: there is no start
+    begins: NDArray[np.int64]  # (n_jobs + 1,), of the steps
+    step_values: NDArray[np.float64]  # (begins[-1],), credits
+    step_lasts: NDArray[np.int64]  # (begins[-1],), completion times
     horizon: int  # T, last round
+
+    @classmethod
+    @legal
+    def of_columns(
+        cls,
+        jobs: JobColumns,
+        *,
+        horizon: Annotated[int, Whole(1, LAST_ROUND)],
+        max_delay: Count,
+        max_duration: Count | None = None,
+    ) -> RealisedJobs:
+        """Return jobs that are columns already; the other arguments as of `build`."""
+        last = np.minimum(np.minimum(jobs.ends, jobs.births + max_delay - 1), horizon + 1)
+        none = jobs.arrivals == NEVER
+        if max_duration is not None:
+            none |= jobs.durations > max_duration
+        last = np.where(none, 0, last)
+        last.flags.writeable = False
+        steps = (jobs.begins, jobs.values, jobs.lasts)
+        return cls(jobs.births, jobs.arrivals, jobs.durations, jobs.widths, last, *steps, horizon)
 
     @classmethod
     @legal
@@ -70,8 +94,6 @@ class RealisedJobs:
         ------
         InvalidParameterError
             If a job arrives before its birth.
-        TooLargeError
-            If there is too little memory for the values of all starts.
 
         Examples
         --------
@@ -81,40 +103,62 @@ class RealisedJobs:
         >>> jobs.values, jobs.offsets
         (array([8. , 6.5]), array([0, 2, 2]))
         """
-        births, arrivals, durations, concurrency, sizes = (array("q") for _ in range(5))
-        curves = []
+        births, arrivals, durations, concurrency, lasts = (array("q") for _ in range(5))
+        steps: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
         for index, job in enumerate(_each(jobs)):
             sow, arrival, duration = _one(index, job)
             d = Whole(1).check(f"jobs[{index}] duration", duration)
             a = NEVER if arrival is None else Whole(sow.birth).check(f"jobs[{index}] arrival", arrival)
             last = last_useful_completion(sow, max_delay, horizon)
-            n_starts = max(0, last - d - a + 1)
-            if a == NEVER or (max_duration is not None and d > max_duration):
-                n_starts = 0
-            curves.append(sow.value)
+            there = a != NEVER and (max_duration is None or d <= max_duration) and last >= a + d
             births.append(sow.birth)
             arrivals.append(a)
             durations.append(d)
             concurrency.append(sow.concurrency)
-            sizes.append(n_starts)
+            lasts.append(last if there else 0)
+            steps.append(steps_of(sow.value, a + d, last) if there else _NO_STEPS)
+        born, ready, ran, nodes, useful = (
+            np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency, lasts)
+        )
+        begins = np.cumsum([0, *(values.size for values, _ in steps)])
+        values = np.concatenate([_NO_STEPS[0], *(values for values, _ in steps)])
+        ends = np.concatenate([_NO_STEPS[1], *(ends for _, ends in steps)])
+        for column in (born, ready, ran, nodes, useful, begins, values, ends):
+            column.flags.writeable = False
+        return cls(born, ready, ran, nodes, useful, begins, values, ends, horizon)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the values of each job begin in ``values``, shape (n_jobs + 1,)."""
+        counts = np.maximum(0, self.useful_until - self.durations - self.arrivals + 1)
+        counts[self.useful_until == 0] = 0
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets.flags.writeable = False
+        return offsets
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The value of each start, shape (offsets[-1],), credits.
+
+        ``values[offsets[j] + k]`` is what job ``j`` is worth if it starts in round ``arrivals[j] + k``. Later starts
+        are worth nothing. Many times as long as the steps, and made when it is read first.
+
+        Raises
+        ------
+        TooLargeError
+            If there is too little memory for it.
+        """
+        n_values = int(self.offsets[-1])
         check_memory(
-            f"the values of {sum(sizes)} starts of {len(sizes)} jobs",
-            2 * 8.0 * sum(sizes),
+            f"the values of {n_values} starts of {self.n_jobs} jobs",
+            2 * 8.0 * n_values,
             "fewer jobs, or a smaller max_delay or horizon",
         )
-        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        values, filled = np.empty(sum(sizes)), 0
-        for value, a, d, count in zip(curves, arrivals, durations, sizes, strict=True):
-            if count:
-                values[filled : filled + count] = value.table(a + d, count)
-                filled += count
-        born, ready, ran, nodes = (
-            np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency)
-        )
-        for column in (born, ready, ran, nodes, offsets, values):
-            column.flags.writeable = False
-        return cls(born, ready, ran, nodes, offsets, values, horizon)
+        values = np.zeros(n_values)
+        firsts = self.arrivals + self.durations
+        _expand_kernel(self.offsets, firsts, self.begins, self.step_values, self.step_lasts, values)
+        values.flags.writeable = False
+        return values
 
     def check_horizon(self, horizon: int) -> None:
         """Raise InvalidParameterError if ``horizon`` is not the one the jobs were built for."""
@@ -127,6 +171,12 @@ class RealisedJobs:
     def n_jobs(self) -> int:
         """Number of jobs, those without any start included."""
         return self.arrivals.size
+
+    @cached_property
+    def by_arrival(self) -> NDArray[np.int64]:
+        """The jobs that arrive and have a start of value, in order of (arrival, submission)."""
+        order = np.lexsort((self.births, self.arrivals))  # stable: equal ones stay in order of submission
+        return order[self.useful[order]]
 
     @property
     def useful(self) -> NDArray[np.bool_]:
@@ -150,3 +200,14 @@ def _one(index: int, job: Any) -> tuple[StatementOfWork, int | None, int]:
     if len(fields) != 3 or not isinstance(fields[0], StatementOfWork):
         raise InvalidParameterError(place=f"jobs[{index}]", value=job, legal="(StatementOfWork, arrival, duration)")
     return fields
+
+
+@njit(cache=True)
+def _expand_kernel(offsets, firsts, begins, step_values, step_lasts, values):  # type: ignore[no-untyped-def]
+    """Fill the value of each start of each job, from its first completion on."""
+    for j in range(firsts.size):
+        step = begins[j]
+        for k in range(offsets[j + 1] - offsets[j]):
+            while step_lasts[step] < firsts[j] + k:
+                step += 1
+            values[offsets[j] + k] = step_values[step]

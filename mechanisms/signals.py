@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
@@ -77,3 +78,13 @@ def signals_of(jobs: Iterable[SeenAtArrival]) -> Signals:
         if any(observed_duration(signal) not in (None, duration) for _, duration, _, signal in law.points()):
             return "labels"
     return "durations"
+
+
+def announced_durations(sow: StatementOfWork, arrival: int, signal: Signal) -> NDArray[np.int64]:
+    """Return the durations that a report has for a job once it has arrived; the duration itself where it is seen.
+
+    It is seen if the report takes signals for durations; the arrival may be one that the report excludes.
+    """
+    law = sow.law
+    revealed = observed_duration(signal) if law.group_signals == tuple(sow.durations.tolist()) else None
+    return law.durations[law.points_of(arrival, signal)] if revealed is None else np.array([revealed])

@@ -20,12 +20,12 @@ from marketsched.mechanisms.law import (
     MASS_TOLERANCE,
     THE_DURATION,
     Law,
+    Point,
     Requirement,
-    Signal,
     as_probabilities,
     as_requirement,
     as_rounds,
-    signal_key,
+    law_of,
 )
 from marketsched.mechanisms.legal import EXACT, Whole
 from marketsched.mechanisms.resources.shapes import Shape, check_first_shape, check_shapes
@@ -88,38 +88,31 @@ class StatementOfWork:
         *,
         restarts: bool = True,
     ) -> None:
-        points = [r if isinstance(r, Requirement) else as_requirement(i, r) for i, r in enumerate(requirements)]
-        if not points:
-            raise InvalidReportError("requirements is empty: expected at least one (arrival, duration, probability)")
-        points.sort(key=lambda r: (r.arrival, signal_key(r.signal), r.duration))
-        merged: list[Requirement] = []
-        for point in points:
-            same = merged and (point.arrival, point.duration, point.signal) == (
-                merged[-1].arrival,
-                merged[-1].duration,
-                merged[-1].signal,
-            )
-            if same:
-                total = merged[-1].probability + point.probability
-                merged[-1] = Requirement(point.arrival, point.duration, total, point.signal)
-            else:
-                merged.append(point)
-        cases: list[tuple[int, Signal]] = []
-        offsets = []
-        for i, point in enumerate(merged):
-            if not cases or cases[-1] != (point.arrival, point.signal):
-                cases.append((point.arrival, point.signal))
-                offsets.append(i)
-        offsets.append(len(merged))
-        law = Law(
-            np.array([r.arrival for r in merged], dtype=np.int64),
-            np.array([r.duration for r in merged], dtype=np.int64),
-            np.array([r.probability for r in merged], dtype=np.float64),
-            np.array(offsets, dtype=np.int64),
-            np.array([a for a, _ in cases], dtype=np.int64),
-            tuple(o for _, o in cases),
-        )
+        given = (r if isinstance(r, Requirement) else as_requirement(i, r) for i, r in enumerate(requirements))
+        law = law_of([(r.arrival, r.duration, r.probability, r.signal) for r in given])
         self._set(birth, concurrency, value, law, check_shapes(shapes), restarts)
+
+    @classmethod
+    def of_points(
+        cls, birth: int, concurrency: int, value: ValueCurve, points: Sequence[Point], *, restarts: bool = True
+    ) -> StatementOfWork:
+        """Build a statement from points each of which was checked by itself.
+
+        Parameters
+        ----------
+        birth, concurrency, value, restarts
+            As for the constructor.
+        points : sequence of (arrival, duration, probability, signal)
+            Rounds, rounds, and the fields of a legal `Requirement`.
+
+        Raises
+        ------
+        InvalidReportError
+            As the constructor, for all but single points.
+        """
+        self = cls.__new__(cls)
+        self._set(birth, concurrency, value, law_of(points), restarts=restarts)
+        return self
 
     @classmethod
     def of_shapes(
@@ -311,9 +304,10 @@ class StatementOfWork:
         concurrency = _ONE_OR_MORE.check("concurrency", concurrency, InvalidReportError)
         check_curve(value)
         p = law.probabilities
-        if not (np.isfinite(p).all() and (p >= 0).all()):
+        mass, least = p.sum(), p.min()  # infinite or no numbers if any of them is
+        if not (least >= 0 and mass < np.inf):
             raise InvalidReportError(f"probabilities {p.tolist()}: expected finite numbers >= 0")
-        if p.sum() > 1 + MASS_TOLERANCE:
+        if mass > 1 + MASS_TOLERANCE:
             raise InvalidReportError(f"probabilities add up to {float(p.sum())!r}: expected at most 1")
         if law.arrivals[0] < birth:
             raise InvalidReportError(f"arrival {law.arrivals[0]} lies before birth {birth}: expected arrivals >= birth")

@@ -61,13 +61,33 @@ class DualBound:
 
 
 class _Weighted(NamedTuple):
-    """What can be placed, as the kernels read it: see `Tasks`. Start ``k`` of a task is round ``firsts + k``."""
+    """What can be placed, as the kernels read it, in order of duration.
 
-    firsts: NDArray[np.int64]  # (n_tasks,), rounds
-    durations: NDArray[np.int64]  # (n_tasks,)
+    The value of a task is a row of steps: its starts ``firsts[k] .. firsts[k] + counts[k] - 1``, rounds from 0 on,
+    are worth ``values[k]``, for k in ``begins[j] .. begins[j + 1] - 1``.
+    """
+
+    durations: NDArray[np.int64]  # (n_tasks,), rounds
     widths: NDArray[np.float64]  # (n_tasks,), nodes (times probability)
-    offsets: NDArray[np.int64]  # (n_tasks + 1,)
-    values: NDArray[np.float64]  # (offsets[-1],), credits (times probability)
+    begins: NDArray[np.int64]  # (n_tasks + 1,)
+    firsts: NDArray[np.int32]  # (begins[-1],)
+    counts: NDArray[np.int32]  # (begins[-1],), > 0
+    values: NDArray[np.float64]  # (begins[-1],), credits (times probability)
+
+    @classmethod
+    def of(
+        cls, durations: NDArray[np.int64], widths: NDArray[np.float64], owners: NDArray[np.int64],
+        firsts: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64],
+    ) -> _Weighted:  # fmt: skip
+        """Return tasks from their steps, one after the other; ``owners`` says whose each step is."""
+        rank = np.argsort(durations, kind="stable")
+        place = np.empty_like(rank)
+        place[rank] = np.arange(rank.size)
+        order = np.argsort(place[owners], kind="stable")
+        sizes = np.bincount(place[owners], minlength=rank.size)
+        begins = np.concatenate([[0], np.cumsum(sizes)])
+        columns = (firsts[order].astype(np.int32), counts[order].astype(np.int32), values[order])
+        return cls(durations[rank], widths[rank], begins, *columns)
 
 
 @legal
@@ -213,35 +233,36 @@ def report_bound(
 
 
 def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
-    """Return the jobs that some schedule can run; values, the one long array, are copied only if a job is too wide."""
-    values, sizes = jobs.values, np.diff(jobs.offsets)
-    if values.size and not (values.min() > -np.inf and values.max() <= MOST_CREDITS / values.size):
+    """Return the jobs that some schedule can run."""
+    values, n_starts = jobs.step_values, int(jobs.offsets[-1])
+    if values.size and not (values.min() > -np.inf and values.max() <= MOST_CREDITS / max(n_starts, 1)):
         tasks_of_jobs(jobs)  # says which value is at fault
-    fits = jobs.concurrency <= capacity
-    if not fits.all():
-        values, sizes = values[np.repeat(fits, sizes)], np.where(fits, sizes, 0)
-    keep = sizes > 0
-    offsets = np.concatenate(([0], np.cumsum(sizes[keep])))
-    widths = jobs.concurrency[keep].astype(np.float64)
-    return _Weighted(jobs.arrivals[keep], jobs.durations[keep], widths, offsets, values)
+    of = np.repeat(np.arange(jobs.n_jobs), np.diff(jobs.begins))
+    ready = (jobs.arrivals + jobs.durations)[of]  # the first completion
+    before = np.concatenate([[0], jobs.step_lasts[:-1]]) if values.size else np.zeros(0, np.int64)
+    before[jobs.begins[:-1][np.diff(jobs.begins) > 0]] = 0
+    first = np.maximum(before + 1, ready)
+    last = np.minimum(jobs.step_lasts, jobs.useful_until[of])
+    keep = (first <= last) & (jobs.concurrency <= capacity)[of] & jobs.useful[of]
+    tasks, owners = np.unique(of[keep], return_inverse=True)
+    starts, counts = first[keep] - jobs.durations[of[keep]] - 1, (last - first + 1)[keep]
+    widths = jobs.concurrency[tasks].astype(np.float64)
+    return _Weighted.of(jobs.durations[tasks], widths, owners, starts, counts, values[keep])
 
 
 def _weighted(tasks: Tasks) -> _Weighted:
-    """Return tasks with widths and values times their weights; what a table does not list in between is worth 0."""
-    sizes = np.diff(tasks.offsets)
-    values = tasks.values * np.repeat(tasks.weights, sizes)
-    firsts, lasts = tasks.starts[tasks.offsets[:-1]], tasks.starts[tasks.offsets[1:] - 1]
-    offsets = np.concatenate(([0], np.cumsum(lasts - firsts + 1)))
-    all_values = np.zeros(offsets[-1])
-    all_values[tasks.starts + np.repeat(offsets[:-1] - firsts, sizes)] = values
-    return _Weighted(firsts, tasks.durations, tasks.widths * tasks.weights, offsets, all_values)
+    """Return tasks with widths and values times their weights, each start a step of its own."""
+    owners = np.repeat(np.arange(tasks.durations.size), np.diff(tasks.offsets))
+    ones = np.ones(tasks.starts.size, np.int64)
+    values = tasks.values * tasks.weights[owners]
+    return _Weighted.of(tasks.durations, tasks.widths * tasks.weights, owners, tasks.starts - 1, ones, values)
 
 
 def _mean_density(tasks: _Weighted) -> float:
-    """Return the mean over tasks of the value per node-round of an immediate start; 1 if none."""
+    """Return the mean over tasks of the most that a start is worth per node-round; 1 if none."""
     if not tasks.durations.size:
         return 1.0
-    best = np.maximum.reduceat(tasks.values, tasks.offsets[:-1])
+    best = np.maximum.reduceat(tasks.values, tasks.begins[:-1])
     useful = best > 0
     density = float(np.mean((best / (tasks.widths * tasks.durations))[useful])) if useful.any() else 0.0
     return density if density > 0 else 1.0
@@ -266,7 +287,7 @@ def _descend(
 
 
 @njit(cache=True)
-def _adagrad_kernel(firsts, durations, widths, offsets, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
+def _adagrad_kernel(durations, widths, begins, firsts, counts, values, capacity, step, prices, best, trace):  # type: ignore[no-untyped-def]
     """Make ``trace.size`` steps on ``prices``; keep the best point in ``best``.
 
     ``trace`` receives the bound at every point. Returns how many were evaluated, and whether the
@@ -275,24 +296,44 @@ def _adagrad_kernel(firsts, durations, widths, offsets, values, capacity, step, 
     n_rounds = prices.size
     prefix, squares = np.zeros(n_rounds + 1), np.zeros(n_rounds)
     change = np.empty(n_rounds + 1)  # of demand, from round to round
+    logs = np.zeros(n_rounds + 2, np.int64)
+    for i in range(2, n_rounds + 2):
+        logs[i] = logs[i // 2] + 1
+    costs, cheapest = np.empty(n_rounds), np.empty((logs[n_rounds] + 1, n_rounds), np.int32)
+    ends, tops, lows, highs = _groups_kernel(durations, begins, firsts, counts, logs)
     lowest = np.inf
     for i in range(trace.size):
         for t in range(n_rounds):
             prefix[t + 1] = prefix[t] + prices[t]
         bound = capacity * prefix[n_rounds]
         change[:] = 0.0
-        for j in range(durations.size):
-            d, width, surplus, chosen = durations[j], widths[j], 0.0, -1
-            first, worth = firsts[j] - 1, values[offsets[j] : offsets[j + 1]]
-            before, after = prefix[first : first + worth.size], prefix[first + d : first + d + worth.size]
-            for k in range(worth.size):
-                utility = worth[k] - width * (after[k] - before[k])
-                if utility > surplus:
-                    surplus, chosen = utility, first + k
-            if chosen >= 0:
-                bound += surplus
-                change[chosen] += width
-                change[chosen + d] -= width
+        begin = 0
+        for g in range(ends.size):
+            d, top = durations[begin], tops[g]
+            _windows_kernel(prefix, d, lows[g], highs[g], top, costs, cheapest)
+            for j in range(begin, ends[g]):
+                surplus, chosen = 0.0, -1
+                for k in range(begins[j], begins[j + 1]):
+                    first, count = np.int64(firsts[k]), np.int64(counts[k])
+                    if values[k] <= surplus:
+                        continue
+                    if top >= 0:
+                        level = logs[count]
+                        s, other = cheapest[level, first], cheapest[level, first + count - (1 << level)]
+                        s = s if costs[s] <= costs[other] else other
+                    else:
+                        s = first
+                        for other in range(first + 1, first + count):
+                            if costs[other] < costs[s]:
+                                s = other
+                    utility = values[k] - widths[j] * costs[s]
+                    if utility > surplus:
+                        surplus, chosen = utility, s
+                if chosen >= 0:
+                    bound += surplus
+                    change[chosen] += widths[j]
+                    change[chosen + d] -= widths[j]
+            begin = ends[g]
         trace[i] = bound
         if bound < lowest:
             lowest = bound
@@ -313,18 +354,63 @@ def _adagrad_kernel(firsts, durations, widths, offsets, values, capacity, step, 
 
 
 @njit(cache=True)
-def _value_kernel(firsts, durations, widths, offsets, values, capacity, prices):  # type: ignore[no-untyped-def]
-    """Return (29) at ``prices``, each window summed on its own."""
-    bound = 0.0
-    for t in range(prices.size):
-        bound += prices[t]
-    bound *= capacity
+def _groups_kernel(durations, begins, firsts, counts, logs):  # type: ignore[no-untyped-def]
+    """Return for the tasks of each duration: the first task after them, and how to look for their cheapest starts.
+
+    That is the largest k for which the first cheapest of 2^k starts is noted, or -1 where looking at every start of
+    every step takes no longer; and the range of starts.
+    """
+    n_groups = 0
     for j in range(durations.size):
-        surplus = 0.0
-        for k in range(offsets[j + 1] - offsets[j]):
-            cost = 0.0
-            for t in range(firsts[j] - 1 + k, firsts[j] - 1 + k + durations[j]):
-                cost += prices[t]
-            surplus = max(surplus, values[offsets[j] + k] - widths[j] * cost)
+        n_groups += j == 0 or durations[j] != durations[j - 1]
+    ends, tops = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
+    lows, highs = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
+    begin = 0
+    for g in range(n_groups):
+        end = begin
+        while end < durations.size and durations[end] == durations[begin]:
+            end += 1
+        looks, longest = 0, np.int64(1)
+        low, high = np.int64(firsts[begins[begin]]), np.int64(0)
+        for k in range(begins[begin], begins[end]):
+            looks += counts[k]
+            longest = max(longest, np.int64(counts[k]))
+            low, high = min(low, np.int64(firsts[k])), max(high, np.int64(firsts[k]) + counts[k])
+        top = logs[longest]
+        dear = looks > (top + 1) * (high - low) + 2 * (begins[end] - begins[begin])
+        ends[g], tops[g], lows[g], highs[g] = end, top if dear else -1, low, high
+        begin = end
+    return ends, tops, lows, highs
+
+
+@njit(cache=True)
+def _windows_kernel(prefix, length, low, high, top, costs, cheapest):  # type: ignore[no-untyped-def]
+    """Fill ``costs[s]``, the price of ``length`` rounds from s, and ``cheapest[k, s]``, the first cheapest of 2^k."""
+    for s in range(low, high):
+        costs[s] = prefix[s + length] - prefix[s]
+        cheapest[0, s] = s
+    k, span = 0, 1
+    while k < top:
+        for s in range(low, high - 2 * span + 1):
+            i, j = cheapest[k, s], cheapest[k, s + span]
+            cheapest[k + 1, s] = i if costs[i] <= costs[j] else j
+        k, span = k + 1, 2 * span
+
+
+@njit(cache=True)
+def _value_kernel(durations, widths, begins, firsts, counts, values, capacity, prices):  # type: ignore[no-untyped-def]
+    """Return (29) at ``prices``; what long prefix sums lose by rounding is kept beside them."""
+    prefix, lost = np.zeros(prices.size + 1), np.zeros(prices.size + 1)
+    for t in range(prices.size):
+        total = prefix[t] + prices[t]
+        larger, smaller = max(prefix[t], prices[t]), min(prefix[t], prices[t])
+        prefix[t + 1], lost[t + 1] = total, lost[t] + ((larger - total) + smaller)
+    bound = capacity * (prefix[prices.size] + lost[prices.size])
+    for j in range(durations.size):
+        surplus, d = 0.0, durations[j]
+        for k in range(begins[j], begins[j + 1]):
+            for s in range(firsts[k], firsts[k] + counts[k]):
+                cost = (prefix[s + d] - prefix[s]) + (lost[s + d] - lost[s])
+                surplus = max(surplus, values[k] - widths[j] * cost)
         bound += surplus
     return bound

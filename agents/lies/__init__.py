@@ -6,10 +6,13 @@ from marketsched.agents.lies.base import Misreport as Misreport
 from marketsched.agents.lies.base import Truthful as Truthful
 from marketsched.agents.lies.base import count_of as count_of
 from marketsched.agents.lies.base import misreport_from as misreport_from
+from marketsched.agents.lies.finer import AddDuration as AddDuration
 from marketsched.agents.lies.finer import AddStep as AddStep
+from marketsched.agents.lies.finer import ClaimRestarts as ClaimRestarts
 from marketsched.agents.lies.finer import CopyLaw as CopyLaw
 from marketsched.agents.lies.finer import EndValue as EndValue
 from marketsched.agents.lies.finer import MoveDigit as MoveDigit
+from marketsched.agents.lies.finer import RewriteCurve as RewriteCurve
 from marketsched.agents.lies.needs import ABSENT as ABSENT
 from marketsched.agents.lies.needs import InflateConcurrency as InflateConcurrency
 from marketsched.agents.lies.needs import LeaveOut as LeaveOut
@@ -43,3 +46,5 @@ from marketsched.agents.lies.values import ScaleValue as ScaleValue
 from marketsched.agents.lies.values import ShiftDeadline as ShiftDeadline
 from marketsched.agents.lies.values import ShiftValue as ShiftValue
 from marketsched.agents.lies.values import value_until as value_until
+from marketsched.agents.lies.withdrawing import Withdraw as Withdraw
+from marketsched.agents.lies.withdrawing import WithdrawTwin as WithdrawTwin

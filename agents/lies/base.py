@@ -185,15 +185,6 @@ class Misreport:
         numbers = self.numbers()
         return replace(self, **{k: round(v) if numbers[k].whole else float(v) for k, v in values.items()})
 
-    def toward_truth(self, share: float, name: str | None = None) -> Self:
-        """Return the lie with ``share`` of its way from the truth left: 1 is itself, 0 the truth.
-
-        ``name``: bring one number nearer, not all of them.
-        """
-        return self.with_values(
-            {k: n + share * (getattr(self, k) - n) for k, n in self.neutral.items() if name in (None, k)}
-        )
-
 
 def figure(x: float, truth: float, digits: int = 4) -> str:
     """Return ``x`` with ``digits`` significant digits, or as many as distinguish it from ``truth``.
@@ -339,17 +330,6 @@ class Combination(Misreport):
             own[int(place)][name] = value
         return replace(self, parts=tuple(p.with_values(v) if v else p for p, v in zip(self.parts, own, strict=True)))
 
-    def toward_truth(self, share: float, name: str | None = None) -> Self:
-        """Bring all parts nearer to the truth, or one number of one of them."""
-        place, _, own = (name or "").partition(".")
-        return replace(
-            self,
-            parts=tuple(
-                part.toward_truth(share, own or None) if place in ("", str(i)) else part
-                for i, part in enumerate(self.parts)
-            ),
-        )
-
 
 def count_of(n: int, what: str) -> str:
     """Return "1 node", "2 nodes"."""
@@ -363,6 +343,7 @@ def restated(
     concurrency: int | None = None,
     value: ValueCurve | None = None,
     points: list[Requirement] | None = None,
+    restarts: bool | None = None,
 ) -> StatementOfWork:
     """Return ``truth`` with some of its parts replaced; points without probability are not reported.
 
@@ -381,5 +362,5 @@ def restated(
         truth.value if value is None else value,
         truth.requirements if points is None else points,
         truth.shapes,
-        restarts=truth.restarts,
+        restarts=truth.restarts if restarts is None else restarts,
     )

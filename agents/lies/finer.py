@@ -1,4 +1,4 @@
-"""Lies about single digits of the value, a second step of its curve, and the law of another owner."""
+"""Lies about single digits of the value, its curve, whether work can start again, one more duration, another's law."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from marketsched.agents.lies.base import Bounds, Misreport, figure, number, rest
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import TableValue
+from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
 
 
 def _with_highest(truth: StatementOfWork, public: PublicInformation, value: float) -> StatementOfWork:
@@ -128,6 +129,107 @@ class AddStep(Misreport):
 
     def words(self, truth: StatementOfWork) -> str:
         return f"says that late completions are worth {figure(1 - self.drop, 1.0)} of their value"
+
+
+@dataclass(frozen=True)
+class RewriteCurve(Misreport):
+    """The highest value until the last useful completion, written in another form. Size: 1.
+
+    Of a flat value nothing changes but the form.
+
+    Parameters
+    ----------
+    form : int
+        0: a line of slope 0; 1: a deadline; 2: a table of every completion.
+    """
+
+    form: int = whole("form", 0, None)
+
+    kind = "rewrite-curve"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report in the other form."""
+        last = last_useful_completion(truth, public.max_delay, public.horizon)
+        highest, first = truth.value.highest, truth.birth + 1
+        if last < first or self.form > 2:
+            raise InvalidReportError(place="form", value=self.form, legal="0, 1 or 2, of a job of some value")
+        curves: tuple[ValueCurve, ...] = (
+            LinearValue(highest, last, 0.0, last),
+            DeadlineValue(highest, last),
+            TableValue(dict.fromkeys(range(first, last + 1), highest)),
+        )
+        return restated(truth, value=curves[self.form])
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        form = ("a line of slope 0", "a deadline", "a table")[min(self.form, 2)]
+        return f"reports its highest value until its last useful completion, as {form}"
+
+
+@dataclass(frozen=True)
+class ClaimRestarts(Misreport):
+    """The opposite of the truth about whether the work can start again once its run is stopped. Size: 1."""
+
+    kind = "claim-restarts"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with the opposite."""
+        return restated(truth, restarts=not truth.restarts)
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        return f"says that its work {'cannot' if truth.restarts else 'can'} start again"
+
+
+@dataclass(frozen=True)
+class AddDuration(Misreport):
+    """A share of the heaviest case moves to a duration that the law does not have: it has one more. Size: the share.
+
+    Where the duration is shown at arrival, so is that of the new case.
+
+    Parameters
+    ----------
+    rounds : int
+        By how much the new case is longer; negative: shorter.
+    share : float
+        Of the probability of the case.
+    """
+
+    rounds: int = whole("rounds", -(10**6))
+    share: float = number("share", "[0, 1]", 0.0, default=0.02)
+
+    kind = "add-duration"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with one case more."""
+        points = list(truth.requirements)
+        place = max(range(len(points)), key=lambda i: points[i].probability)
+        heavy = points[place]
+        duration = heavy.duration + self.rounds
+        known = {each.duration for each in points}
+        if self.share == 0 or self.rounds == 0:
+            return truth
+        if truth.shapes or duration in known or not 1 <= duration <= (public.max_duration or duration):
+            raise InvalidReportError(f"{duration} rounds: expected a legal duration that the law does not have")
+        moved = self.share * heavy.probability
+        points[place] = Requirement(heavy.arrival, heavy.duration, heavy.probability - moved, heavy.signal)
+        signal = duration if heavy.signal == heavy.duration else heavy.signal
+        return restated(truth, points=[*points, Requirement(heavy.arrival, duration, moved, signal)])
+
+    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
+        return {"share": (0.0, 1.0)}
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        """Return the share that is moved."""
+        return self.share if self.rounds else 0.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        by = f"{abs(self.rounds)} rounds {'shorter' if self.rounds < 0 else 'longer'}"
+        return f"moves {figure(self.share, 0.0, 3)} of its likeliest case to one that is {by}"
 
 
 @dataclass(frozen=True)

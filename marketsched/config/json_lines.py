@@ -15,6 +15,7 @@ from typing import Any
 from marketsched.mechanisms.errors import EventError
 
 MOST_LEVELS = 60  # of tables and lists inside each other
+_NO_BRACKETS = re.compile(r'[^\[\]{}"]+|"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)  # texts, and what is outside of them
 
 
 def parse_line(line: str | bytes) -> Any:
@@ -44,7 +45,7 @@ def _levels(text: str) -> int:
     """Return how deep brackets are inside each other; those in texts do not count."""
     if text.count("[") + text.count("{") <= MOST_LEVELS:
         return 0
-    steps = re.findall(r"[\[\]{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
+    steps = _NO_BRACKETS.sub("", text)
     return max(accumulate(1 if step in "[{" else -1 for step in steps), default=0)
 
 

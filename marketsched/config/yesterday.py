@@ -118,7 +118,8 @@ def _played_again(played: Any, rng: np.random.Generator, data: Source) -> tuple[
     past: Workload = played.workload.build(streams[0], data)
     if not played.owners.misreporting:
         return past, lambda job: job.truth
-    strategy = played.owners.strategies(sorted({job.owner for job in past.jobs}), streams[2])
+    found = played.owners.strategies(sorted({job.owner for job in past.jobs}), streams[2])
+    strategy = found if callable(found) else lambda job: found
     sizes = _limits(played.mechanism, past)
     public = PublicInformation(**{name: getattr(sizes, name) for name in SIZES})
     if any(hasattr(strategy(job), "hear") for job in past.jobs):

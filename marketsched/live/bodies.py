@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
+from marketsched.config.sow_codec import ReadOnce
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, Role
 from marketsched.live.job import LABEL, OUTCOMES
@@ -96,6 +97,11 @@ class Submission(Body):
     sow: Statement
     owner: Owner | None = None
     name: Label | None = None
+
+    @property
+    def report(self) -> Any:
+        """The statement, to be read once."""
+        return ReadOnce(self.sow) if isinstance(self.sow, dict) else self.sow
 
 
 class Arrival(Body):

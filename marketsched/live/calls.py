@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
+from marketsched.live.announcements import too_surprising
 from marketsched.live.bodies import (
     Arrival,
     Completion,
@@ -23,7 +24,7 @@ from marketsched.live.bodies import (
 )
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
 from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
-from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, promises_to_owners, shown_at
 from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal, Said
 from marketsched.live.statements import check_size, first_arrival, nodes_of
@@ -46,25 +47,27 @@ def quote(who: Principal, said: Said) -> Work:
     """Return the plan and price of a submission now; nothing is changed."""
     who.must_be("owner", "operator")
     asked = read(Submission, said)
-    check_size(asked.sow)
+    report = asked.report
+    check_size(report)
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
         name = name_of_next(owner, asked.name)
         if asked.name is not None:
             turn.check_new(name)
-        offer = turn.market.quote(owner, name, asked.sow)
-        fee_ = fee(turn.market.config, nodes_of(asked.sow, turn.market.config), offer) / MICRO
+        offer = turn.market.quote(owner, name, report)
+        fee_ = fee(turn.market.config, nodes_of(report, turn.market.config), offer) / MICRO
         found = {
             "round": turn.market.round,
             "no_show_fee": fee_,
             "decided": turn.market.decides,
-            **offered(who, turn.market, asked.sow, offer),
+            "promises": promises_to_owners(turn.market),
+            **offered(who, turn.market, report, offer),
         }
         if turn.market.decides == "at submission":
             return found
         # No start and no price is known before the job comes; what the rounds cost now is.
-        first = first_arrival(asked.sow) - turn.market.round
+        first = first_arrival(report) - turn.market.round
         prices = (turn.market.prices(PRICED_ROUNDS) or [])[first : first + QUOTED_ROUNDS]
         now: dict[str, Any] = {"first_round": turn.market.round + first, "prices": prices}
         pools = pool_prices(turn.market, now["first_round"], QUOTED_ROUNDS)
@@ -77,11 +80,12 @@ def submit(who: Principal, said: Said) -> Work:
     """Take a statement of work; its plan is final."""
     who.must_be("owner", "operator")
     asked = read(Submission, said)
-    check_size(asked.sow)
+    report = asked.report
+    check_size(report)
 
     def work(turn: Turn) -> dict[str, Any]:
         owner = _acting_for(turn, who, asked.owner)
-        name, report = name_of_next(owner, asked.name), asked.sow
+        name = name_of_next(owner, asked.name)
         if asked.name is not None:
             turn.check_new(name)
         offer = turn.market.quote(owner, name, report)  # what it refuses leaves no trace
@@ -117,7 +121,7 @@ def arrive(who: Principal, job: str, said: Said) -> Work:
         longest = max(found.longest, default=0)
         if came.duration is not None and came.duration > longest:
             raise EventError(place="duration", value=came.duration, legal=f"at most {longest}, as {job} announced")
-        if turn.market.too_surprising(job, event):
+        if too_surprising(turn.market, found, turn.market.case_of(job, event)):
             event |= {"refused": "surprise", "micro": found.fee}
         turn.record(event, who.name)
         return turn.shown([found])[0]

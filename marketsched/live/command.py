@@ -244,6 +244,7 @@ def status(
         typer.echo(
             f"{market['name']}: round {market['round']}, {market['load']} of {market['limits']['capacity']} busy"
         )
+        typer.echo(f"{market['mechanism']}: {market['promises']}")
         if prices is not None:
             shown = "  ".join("none" if price is None else f"{price:.4g}" for price in prices)
             typer.echo(f"prices from this round on: {shown}")

@@ -57,6 +57,37 @@ class Pool:
         self.of_peer -= Counter({peer: 1})
 
 
+class Together:
+    """A transport that sends all that is written before the loop goes on at once: an answer's head with its body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._held = transport, loop, bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Send, very soon."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held += data
+
+    def close(self) -> None:
+        """Send what is left, and close."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._held.clear()
+        self._transport.abort()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        if self._held:
+            data, self._held = bytes(self._held), bytearray()
+            self._transport.write(data)
+
+
 class TimedConnection(H11Protocol):
     """A connection of uvicorn's that is closed if the head of its next request takes too long."""
 
@@ -64,7 +95,7 @@ class TimedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
         self._timer: asyncio.TimerHandle | None = None
         self._gone = False
         self._peer = self.client[0] if self.client else ""

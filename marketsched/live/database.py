@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text, update
+from sqlalchemy import Connection, Engine, bindparam, create_engine, event, func, inspect, select, text, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -25,6 +25,9 @@ from marketsched.live.configuration import BEFORE_FEES
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
 LOCK_SECONDS = 2.0  # how long a predecessor that was killed may take to be noticed
+_FENCE = (  # made once: it is a part of every transaction
+    update(tables.market).where(tables.market.c.writer == bindparam("me")).values(checked=tables.market.c.checked + 1)
+)
 _ADVISORY = 0x6D61726B65747331  # "markets1": the number of the lock in a PostgreSQL database
 
 
@@ -104,10 +107,8 @@ class Database:
 
     def _pass_fence(self) -> None:
         """Raise JournalError if another service has taken the market over; in a transaction."""
-        market = tables.market
         self.check_place()
-        mine = update(market).where(market.c.writer == self._writer).values(checked=market.c.checked + 1)
-        if self.connection.execute(mine).rowcount != 1:
+        if self.connection.execute(_FENCE, {"me": self._writer}).rowcount != 1:
             raise JournalError("another service has taken this market over", legal="one at a time")
 
     def _take_over(self, connection: Connection) -> None:

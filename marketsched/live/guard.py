@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from marketsched.config.json_lines import parse_line
 from marketsched.live.connections import BODY_SECONDS
+from marketsched.live.large import LargeRequests
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem
 from marketsched.live.service import LiveService
@@ -50,15 +51,22 @@ class Guard:
         self._service = service
         self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
         self._budgets: dict[str, tuple[float, float]] = {}  # account: requests left, and when that was
+        self._large = LargeRequests()
 
     async def refusal(self, request: Request) -> Response | None:
         """Return the refusal of a request; None: it may pass, and its state holds the principal and the body."""
         refused = self._foreign(request)
-        if refused is None and request.url.path not in OPEN_PATHS:
+        if refused is None and request.scope["path"] not in OPEN_PATHS:
             refused = self._unknown(request)
         if refused is None and request.method in ("POST", "PUT", "PATCH", "DELETE"):
-            refused = await self._malformed(request)
+            refused = await self._unread(request) or await self._malformed(request)
         return refused
+
+    def answered(self, request: Request) -> None:
+        """Take note that a request has its answer: a large one makes room for the next."""
+        if getattr(request.state, "large", False):
+            request.state.large = False
+            self._large.leave()
 
     def _foreign(self, request: Request) -> Response | None:
         """Refuse what a page of another site makes a browser send."""
@@ -100,8 +108,8 @@ class Guard:
         left, then = self._budgets[account]
         self._budgets[account] = left - requests, then
 
-    async def _malformed(self, request: Request) -> Response | None:
-        """Refuse a body that is too large, or not one JSON object."""
+    async def _unread(self, request: Request) -> Response | None:
+        """Refuse a body that is too large, or does not come; else the state of the request holds it."""
         key = request.headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
             return problem(400, "Idempotency-Key: expected 1 to 255 characters of ASCII to print")
@@ -125,14 +133,25 @@ class Guard:
             return problem(408, f"the body: expected within {BODY_SECONDS:g} s", headers={"Connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)  # there is no reader
-        request.state.raw, request.state.said = bytes(body), {}
+        request.state.raw = bytes(body)
+        return None
+
+    async def _malformed(self, request: Request) -> Response | None:
+        """Refuse a body that is not one JSON object; a large one waits for its turn to be read."""
+        body, request.state.said = request.state.raw, {}
         if not body:
             return None
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return problem(415, "Content-Type: expected application/json")
-        # A large body would keep all connections waiting: it is read in a thread of its own.
-        read = partial(_read, request.state.raw)
-        found = await in_thread(read) if len(body) > LARGE_BYTES else read()
+        if len(body) <= LARGE_BYTES:
+            self._large.small()
+            found = _read(body)
+        else:  # it would keep all connections waiting: it is read in a thread of its own
+            who = getattr(request.state, "who", Principal("", "reader"))  # of paths that ask for no token
+            if who.role != "operator":
+                await self._large.enter(who.name)
+                request.state.large = True
+            found = await in_thread(partial(_read, body))
         if isinstance(found, str):
             return problem(400, found)
         request.state.said = found
@@ -150,7 +169,7 @@ def _read(body: bytes) -> dict[str, Any] | str:
         said = parse_line(body)
     except (EventError, RecursionError) as error:
         return f"the body is {error}"
-    if not isinstance(said, dict) or not _can_be_kept(said):
+    if not isinstance(said, dict) or (b"\\u" in body and not _can_be_kept(said)):  # JSON writes such letters as \u
         return "the body: expected one JSON object, its texts without zero bytes and half characters"
     return said
 
@@ -159,6 +178,7 @@ def _too_large() -> Response:
     return problem(413, f"the body: expected at most {MOST_BYTES} bytes", headers={"Connection": "close"})
 
 
+@lru_cache(maxsize=256)
 def _hostname(url: str) -> str:
     """Return the host that a URL names; empty if it names none."""
     try:

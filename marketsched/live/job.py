@@ -17,6 +17,7 @@ OVERRUN, WITHDRAWN, AWAY = "overrun", "withdrawn", "unreported"  # outcomes that
 FREE = ("node-failed", AWAY)  # outcomes that are not charged
 NOT_COME = "it did not come in a round that it announced"
 SURPRISE = "it came in a case announced as unlikely, as this owner's jobs do too often: its nodes are not free for it"
+TOO_LONG = "it would have run on for longer than announced as likely, as this owner's jobs do too often"
 UNREPORTED = "no service took its arrival in the last round that it announced"
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
@@ -29,6 +30,7 @@ REASONS = {  # journals hold these texts: another one would be a difference; of 
 # What is kept of a job that has gone, beside its name, owner, state and rows.
 KEPT = ("submitted", "nodes", "arrived", "start", "end", "charge", "outcome", "exit_code", "reason", "may_run")
 BOOKING = ("shape", "kind", "nodes")  # what a start on a cluster says beside its length
+Durations = tuple[tuple[int, float], ...]  # of one case: duration and announced probability, the shortest first
 NAMED_CASES = 6  # of a statement, in a reason
 
 
@@ -56,6 +58,9 @@ class LiveJob:
     ends_itself: bool = False  # its duration was given at its arrival
     fee: int = 0  # millionths, if it does not come as announced
     odds: tuple[float, ...] = ()  # announced probabilities of the cases of its plan; empty: they are not tested
+    laws: tuple[Durations, ...] = ()  # durations of each case of its plan, where they are hidden and tested
+    law: Durations = ()  # of the case that came
+    outlasted: int = 0  # the longest duration of its law that a run of it has outlasted, rounds
     held: bool = False  # its price was not known at submission: it is charged at most ``most``
     booking: dict[str, Any] | None = None  # on a cluster, once it has started: shape, kind, nodes
 

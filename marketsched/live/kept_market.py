@@ -152,7 +152,8 @@ class KeptMarket:
     def publish(self, batch: Batch) -> None:
         """Publish the written rows."""
         self.recent.extend(batch.rows)
-        self._counts += sum((row.counts for row in batch.rows), Counter())
+        for row in batch.rows:
+            self._counts.update(row.counts)
         self.published = self.last_seq
         self.view = market_view(self.market, self.last_seq)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from marketsched.config.sow_codec import sow_from_json
+from marketsched.live import announcements
 from marketsched.live.accounts import MICRO, Account, Accounts, Posting
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.costs import fee
@@ -22,16 +23,18 @@ from marketsched.live.job import (
     ENDS,
     FREE,
     NOT_COME,
+    OUTCOMES,
     PAYS_NOTHING,
     PAYS_USED,
     REASONS,
     SURPRISE,
+    TOO_LONG,
     UNREPORTED,
     WITHDRAWN,
     LiveJob,
     unannounced,
 )
-from marketsched.live.statements import check_signal, longest_of, nodes_of, odds_of, signals_of
+from marketsched.live.statements import check_signal, laws_of, longest_of, nodes_of, odds_of, signals_of
 from marketsched.live.surprise import Records
 from marketsched.mechanisms.errors import EventError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.legal import Whole
@@ -76,8 +79,10 @@ class LiveMarket:
         The arrivals of the open round, in the order of their reports.
     bookings_end, expected : dict of list of str
         Jobs, by the round that ends what they booked, and by the last round of their arrival.
+    outlasting : dict of list of (str, int)
+        Jobs and durations of their laws, by the round behind which a run has outlasted that duration.
     records : Records
-        How often jobs came in unlikely cases, by group of owners.
+        How often jobs came in unlikely cases, or ran for unlikely durations, by group of owners.
     owed : int
         Millionths of a credit: what the open jobs may cost together.
     """
@@ -94,6 +99,7 @@ class LiveMarket:
         self.reported: list[dict[str, Any]] = []
         self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
         self.expected: defaultdict[int, list[str]] = defaultdict(list)
+        self.outlasting: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
         self.owed = 0
         self.records = Records()
         self._closed = False  # True: after the last round, what was left has been removed
@@ -204,7 +210,7 @@ class LiveMarket:
             fee=event.get("fee", fee(self.config, nodes)), held=event.get("held", False),
         )  # fmt: skip
         if self.config.surprise_limit:
-            job.odds = odds_of(event["sow"], starts)
+            job.odds, job.laws = odds_of(event["sow"], starts), laws_of(event["sow"], starts)
         self.jobs[name] = job
         self.tally[job.state] += 1
         self.owed += job.most
@@ -232,8 +238,8 @@ class LiveMarket:
                 self._turns(job, "missed")
                 job.end, job.reason = self.round, SURPRISE
                 return Applied([], self._fee(job, event["micro"]))
-            if (case := self._case(name, event)) is not None:
-                self._settle(job, case)
+            if (case := self.case_of(name, event)) is not None:
+                announcements.settle(self, job, case)
             job.arrived = self.round
             self._turns(job, "arrived")
             signal = self._replayer.check_arrival(name, event)[2]
@@ -247,26 +253,19 @@ class LiveMarket:
         self.reported.append({"round": self.round, "event": "arrive", **line})
         return Applied([], [])
 
-    def too_surprising(self, name: str, event: Event) -> bool:
-        """Tell whether a job comes in an unlikely case once too often (`marketsched.live.surprise`)."""
-        job, case = self.jobs[name], self._case(name, event)
-        group, limit = self._group_of(job.owner), self.config.surprise_limit
-        return case is not None and self.records.refuse(group, job.odds, case, limit)
-
-    def _case(self, name: str, event: Event) -> int | None:
+    def case_of(self, name: str, event: Event) -> int | None:
+        """Return the place in its plan of the case in which a job arrives now; None: it was not announced."""
         return self.jobs[name].case(self.round, self._replayer.check_arrival(name, event)[2])
 
-    def _settle(self, job: LiveJob, case: int | None) -> None:
-        """Add what became of an announcement to the record of its owner's group; None: it did not come."""
-        if job.odds:
-            self.records.add(self._group_of(job.owner), job.odds, case)
-
-    def _group_of(self, owner: str) -> str:
+    def group_of(self, owner: str) -> str:
+        """Return the group that an owner's account belongs to, or its own name."""
         return self.accounts.known[owner].belongs_to
 
     def _advance(self, event: Event) -> Applied:
         now = self.round
         owed = {} if event.get("away") else self._owed_now()
+        if not event.get("away"):
+            announcements.go_on(self)
         if self._closed:
             raise EventError(f"advance after the horizon {self.config.horizon}", legal="none: the market is over")
         decisions: list[Decision] = []
@@ -278,11 +277,12 @@ class LiveMarket:
         self.reported.clear()
         self.bookings_end.pop(now, None)
         self.expected.pop(now, None)
+        self.outlasting.pop(now, None)
         short = self.usable is not None and self.usable < self.config.capacity
         self.short_rounds += short and now <= self.config.horizon
-        own = {self._group_of(self.jobs[each["job"]].owner) for each in decisions if each["event"] == "start"}
+        own = {self.group_of(self.jobs[each["job"]].owner) for each in decisions if each["event"] == "start"}
         if self.config.evicted_pay == "own":
-            owed = {name: paid for name, paid in owed.items() if self._group_of(self.jobs[name].owner) in own}
+            owed = {name: paid for name, paid in owed.items() if self.group_of(self.jobs[name].owner) in own}
         return Applied(decisions, [posting for each in decisions for posting in self._note(each, owed)])
 
     def _owed_now(self) -> dict[str, float]:
@@ -298,6 +298,10 @@ class LiveMarket:
         job = self.job(event["job"])
         if job.state != "running":
             raise EventError(f"complete of {job.name!r}, which is {job.state}", legal="a running job")
+        if event.get("refused"):
+            job.reason = TOO_LONG
+        elif event.get("outcome", "done") in OUTCOMES[:2]:
+            announcements.end(self, job)
         line = {"round": self.round - 1, "event": "complete", "job": job.name, "late": True}
         decisions = self._replayer.take(line)
         job.outcome, job.exit_code = event.get("outcome", "done"), event.get("exit_code")
@@ -306,7 +310,7 @@ class LiveMarket:
     def _missed(self, event: Event) -> Applied:
         job = self.job(event["job"])
         if job.state == "submitted":
-            self._settle(job, None)
+            announcements.settle(self, job, None)
             self._turns(job, "missed")
             job.end, job.reason = self.round, UNREPORTED if event.get("away") else NOT_COME
         return Applied([], self._fee(job, event["micro"]))
@@ -319,12 +323,17 @@ class LiveMarket:
         if job.state == "arrived":  # its start is settled: it ends with the first round
             job.may_run = 1
             return Applied([], [])
-        self._settle(job, None)
+        announcements.settle(self, job, None)
         self._turns(job, "withdrawn")
         job.end, job.reason = self.round, "withdrawn by its owner"
         return Applied([], self._fee(job, event["micro"]))
 
     def _fee(self, job: LiveJob, micro: int) -> list[Posting]:
+        """Charge what the mechanism makes of the fee, as for a withdrawal; of a job that came, the fee."""
+        if job.arrived is None and not self.over and self._replayer.may_withdraw(job.name):
+            line = {"round": self.round, "event": "withdraw", "job": job.name, "fee": micro / MICRO}
+            (said,) = self._replayer.take(line)
+            micro = round(said.get("payment", 0.0) * MICRO)
         job.charge = micro
         return self.accounts.fee(job.owner, micro, job.name)
 
@@ -369,6 +378,7 @@ class LiveMarket:
             job.book(decision)
             self.bookings_end[job.start + max(1, job.may_run)].append(job.name)
             self._turns(job, "running")
+            announcements.watch(self, job)
         elif kind == "requeue":
             job.start = None
             self._turns(job, "arrived")

@@ -7,10 +7,37 @@ from typing import Any
 from marketsched.live.clock import Clock
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.promises import printed_promises
 
 PRICED_ROUNDS = 500  # the most whose prices are shown at once
 POOL_ROUNDS = 48  # whose prices by pool and resource are shown
 SIZES = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay", "horizon")
+
+
+EVICTED_PAYS = (
+    "a run that is stopped or evicted pays for the rounds it used, which weakens this by at most that price times the "
+    "probability of it"
+)
+
+
+def promises_to_owners(market: LiveMarket) -> str:
+    """Return what the mechanism of this market promises, in one line, and what a rule of live markets takes from it."""
+    printed = printed_promises(market.mechanism)
+    asked = getattr(market.mechanism, "inner", market.mechanism)  # of an object that only has the members of one
+    may_owe = getattr(type(asked), "owed", Mechanism.owed) is not Mechanism.owed
+    return f"{printed}; {EVICTED_PAYS}" if may_owe and market.config.evicted_pay != "nothing" else printed
+
+
+def waiting_at_most(market: LiveMarket) -> int:
+    """Return the next higher of 0, 10, 30, 100, 300, ... jobs that came in earlier rounds and have not started.
+
+    It is no count of what others do, and changes with rounds alone.
+    """
+    waiting, step = market.tally["arrived"] - len(market.reported), 10
+    while step < waiting:
+        step = step * 3 if str(step)[0] == "1" else step * 10 // 3
+    return step if waiting > 0 else 0
 
 
 def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
@@ -19,6 +46,7 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
     return {
         "name": config.name,
         "mechanism": config.mechanism,
+        "promises": promises_to_owners(market),
         "round": market.round,
         "over": market.over,
         "limits": {size: getattr(config, size) for size in SIZES},
@@ -27,6 +55,7 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "announced_nodes": config.most_announced,
         "evicted_pay": config.evicted_pay,
         "load": market.load,
+        "waiting_at_most": waiting_at_most(market),
         "usable_nodes": market.usable,
         "rounds_short_of_nodes": market.short_rounds,
         "prices": market.prices(PRICED_ROUNDS),
@@ -57,7 +86,9 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
     }
 
 
-PUBLIC = ("name", "mechanism", "round", "over", "load", "usable_nodes", "prices")  # what needs no token
+PUBLIC = (  # what needs no token
+    "name", "mechanism", "promises", "round", "over", "load", "waiting_at_most", "usable_nodes", "prices",
+)  # fmt: skip
 
 
 def public_at(view: dict[str, Any], clock: Clock, rounds: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ ROOMS = (
     "marketsched.config.sow_codec",
     "marketsched.play.replayer",
     "marketsched.live.accounts",
+    "marketsched.live.announcements",
     "marketsched.live.job",
     "marketsched.live.machine",
     "marketsched.live.surprise",

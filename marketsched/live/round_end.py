@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from marketsched.live.announcements import too_long
 from marketsched.live.job import AWAY, OVERRUN, LiveJob
 from marketsched.live.machine import LiveMarket
 
@@ -13,7 +14,8 @@ def due(market: LiveMarket, *, away: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events that the end of the open round brings with it, to be taken before it is cleared.
 
     A job that ran for as long as it booked is complete, whether its work is done or not, and pays for what it
-    booked: the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. A job
+    booked: the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. So is one that
+    would go on for an unlikely duration once too often (`announcements`). A job
     that did not come in a round, or not with a signal, that it announced costs its owner the fee.
 
     Parameters
@@ -31,6 +33,9 @@ def due(market: LiveMarket, *, away: bool = False) -> Iterator[dict[str, Any]]:
         if used and not job.ends_itself:
             outcome = job.outcome or (AWAY if away else OVERRUN)
             yield {"event": "complete", "owner": job.owner, "job": name, "outcome": outcome, "exit_code": None}
+    for job in () if away else too_long(market):
+        more = {"refused": "surprise", "outcome": OVERRUN, "exit_code": None}
+        yield {"event": "complete", "owner": job.owner, "job": job.name, **more}
     for name in market.expected.get(market.round, ()):
         job = market.jobs.get(name)
         if job is not None and job.state == "submitted":

@@ -66,11 +66,12 @@ class LiveServer:
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
         app = make_app(service, [host, *hosts])
-        self._streams = app.state.streams
+        self._streams = app.streams
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
             http=connections_of(Pool()),

@@ -12,6 +12,7 @@ from typing import Any
 
 from marketsched.live.bodies import LONGEST_SIGNAL
 from marketsched.live.configuration import LiveConfig
+from marketsched.live.job import Durations
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.sow import StatementOfWork
@@ -102,6 +103,20 @@ def odds_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[
         case = (row["arrival"], row.get("signal", row["duration"]))
         found[case] = found.get(case, 0.0) + row["probability"]
     return tuple(found.get((arrival, signal), 0.0) for arrival, signal, _ in cases)
+
+
+def laws_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[Durations, ...]:
+    """Return the durations of each case (arrival, signal) of a plan; nothing if each has one, or with shapes."""
+    if "shapes" in report:
+        return ()
+    found: dict[tuple[int, Any], dict[int, float]] = {}
+    for row in report["requirements"]:
+        law = found.setdefault((row["arrival"], row.get("signal", row["duration"])), {})
+        if row["probability"] > 0:
+            law[row["duration"]] = law.get(row["duration"], 0.0) + row["probability"]
+    if all(len(law) <= 1 for law in found.values()):
+        return ()
+    return tuple(tuple(sorted(found.get((arrival, signal), {}).items())) for arrival, signal, _ in cases)
 
 
 def most_worth(sow: StatementOfWork) -> float:

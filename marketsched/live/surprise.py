@@ -59,9 +59,14 @@ class Records:
         """Add what became of an announcement; ``odds`` and ``case`` as of `factor`."""
         self._known[group] = self._known.get(group, 0.0) + math.log(factor(odds, case))
 
-    def refuse(self, group: str, odds: Sequence[float], case: int, limit: float) -> bool:
-        """Tell whether a case would bring a group's record to the limit (of the product; 0: there is none)."""
+    def refuse(self, group: str, odds: Sequence[float], case: int, limit: float, before: float = 0.0) -> bool:
+        """Tell whether a case would bring a group's record to the limit (of the product; 0: there is none).
+
+        ``before`` is the logarithm of what will be added before it.
+        """
         if not odds or not limit:
             return False
         found = factor(odds, case)
-        return found > 1.0 and (found == math.inf or self._known.get(group, 0.0) + math.log(found) >= math.log(limit))
+        return found > 1.0 and (
+            found == math.inf or self._known.get(group, 0.0) + before + math.log(found) >= math.log(limit)
+        )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.loop import NEVER, Fate, MarketLoop, play
+from marketsched.agents.loop import NEVER, Fate, MarketLoop
+from marketsched.agents.playing import play
 from marketsched.mechanisms import (
     Event,
     ExactOracle,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from marketsched.agents.job_table import table_of
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
@@ -84,12 +85,12 @@ def optimum_bracket(jobs: RealisedJobs, capacity: int, *, seconds: float, start_
 
 def realised(setup: MarketSetup) -> RealisedJobs:
     """Return the jobs of a market as they really turn out."""
-    return RealisedJobs.build(
-        ((job.truth, job.arrival, job.duration) for job in setup.jobs),
-        horizon=setup.horizon,
-        max_delay=setup.max_delay,
-        max_duration=setup.mechanism.max_duration,
-    )
+    horizon, max_delay, longest = setup.horizon, setup.max_delay, setup.mechanism.max_duration
+    columns = table_of(setup.jobs).columns(max_delay)
+    if columns is not None:
+        return RealisedJobs.of_columns(columns, horizon=horizon, max_delay=max_delay, max_duration=longest)
+    rows = ((job.truth, job.arrival, job.duration) for job in setup.jobs)
+    return RealisedJobs.build(rows, horizon=horizon, max_delay=max_delay, max_duration=longest)
 
 
 def bounds_of(market: MarketRun) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     jobs = realised(setup)
     prices = _final_prices(market)
     # Any number of steps gives a valid bound; with a hundred thousand jobs 600 of them take as long as the market.
-    steps = max(FEWEST_STEPS, min(STEPS, MOST_LOOKS // max(jobs.values.size, 1)))
+    steps = max(FEWEST_STEPS, min(STEPS, MOST_LOOKS // max(int(jobs.offsets[-1]), 1)))
     bound = dual_bound(jobs, setup.capacity, setup.horizon, start_prices=prices, steps=steps)
     bounds: dict[str, Any] = {"dual": bound.value}
     found = setup.mechanism.certificate()
@@ -171,8 +172,8 @@ def load_asked(setup: MarketSetup) -> float:
     cluster = cluster_of(setup)
     if cluster is not None:
         return resource_load(setup, cluster)
-    work = sum(job.truth.concurrency * job.duration for job in setup.jobs if job.arrival is not None)
-    return work / (setup.capacity * max((job.truth.birth for job in setup.jobs), default=1))
+    jobs = table_of(setup.jobs)
+    return jobs.work / (setup.capacity * jobs.last_birth)
 
 
 def proven(setup: MarketSetup) -> str:
@@ -182,7 +183,7 @@ def proven(setup: MarketSetup) -> str:
         if standing.status != "not stated":
             return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
         return "no ratio to the best schedule is proven for this mechanism"
-    if all(job.truth.revealed for job in setup.jobs):
+    if table_of(setup.jobs).revealed:
         certificate = setup.mechanism.certificate()
         capped = 0 if certificate is None else certificate.cap_bindings
         return (

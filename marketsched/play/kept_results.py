@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import shutil
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 from marketsched.play.fingerprint import canonical, fingerprint
 from marketsched.results.output import whole_file
+
+FORGOTTEN_SECONDS = 30 * 24 * 3600.0  # after which interrupted work is not gone on with
 
 
 class KeptResults:
@@ -54,9 +57,18 @@ class KeptResults:
 
     def keep(self, name: str, result: Any) -> None:
         """Keep the result of the task ``name``: whole on the disk, or not at all."""
+        if not self.path.is_dir():
+            self._remove_forgotten()
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with whole_file(self.path / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.task") as partial:
             partial.write_bytes(pickle.dumps((name, result)))
+
+    def _remove_forgotten(self) -> None:
+        """Remove what interrupted work of others left here long ago: nobody has gone on with it."""
+        for each in self.path.parent.glob("*/"):
+            with suppress(OSError):
+                if time.time() - each.stat().st_mtime > FORGOTTEN_SECONDS:
+                    shutil.rmtree(each)
 
     def remove(self) -> None:
         """Remove the kept results: the work is complete and saved elsewhere."""

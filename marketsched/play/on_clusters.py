@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -24,7 +25,8 @@ BOUND_STEPS = 600  # within .01 % of four times as many on 6,000 jobs of openb
 
 def cluster_of(setup: MarketSetup) -> Cluster | None:
     """Return the cluster of a market whose jobs have shapes; None: its nodes are identical."""
-    return setup.mechanism.cluster if any(job.truth.shapes for job in setup.jobs) else None
+    cluster = setup.mechanism.cluster
+    return cluster if cluster is not None and any(job.truth.shapes for job in setup.jobs) else None
 
 
 def cluster_bound(setup: MarketSetup, cluster: Cluster) -> float:

@@ -16,12 +16,13 @@ from marketsched.config.json_lines import field, parse_line
 from marketsched.config.sow_codec import ReportLimits, signals_left_out, sow_from_json
 from marketsched.mechanisms.errors import EventError, InvalidReportError, MarketschedError, shown
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import EXACT, Whole
+from marketsched.mechanisms.legal import EXACT, Finite, Whole
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.resources.bookings import booking_to_data
 
 Decision = dict[str, Any]
 Line = str | bytes | Mapping[str, Any]
+KINDS = ("submit", "withdraw", "arrive", "complete", "end")  # of lines
 
 
 @dataclass(slots=True)
@@ -139,8 +140,8 @@ class Replayer:
             raise EventError(f"{shown(fields)}: expected an object with round and event")
         t = Whole(1, EXACT).check("round", field(fields, "round"), InvalidReportError)
         kind = field(fields, "event")
-        if not isinstance(kind, str) or kind not in ("submit", "arrive", "complete", "end"):
-            raise EventError(f"event = {shown(kind)}: expected submit, arrive, complete or end")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise EventError(f"event = {shown(kind)}: expected {', '.join(KINDS[:-1])} or {KINDS[-1]}")
         if t > self.config.horizon:
             raise EventError(f"round = {t} lies beyond the horizon: expected at most {self.config.horizon}")
         late = kind == "complete" and fields.get("late") is True
@@ -156,8 +157,7 @@ class Replayer:
         name = field(fields, "job")
         if not isinstance(name, str):
             raise EventError(f"job = {shown(name)}: expected a string")
-        take = {"submit": self._submit, "arrive": self._arrive, "complete": self._complete}[kind]
-        take(t, name, fields)
+        getattr(self, f"_{kind}")(t, name, fields)
 
     def _end(self, t: int, left_open: bool, more: bool) -> None:
         self._left_open = left_open
@@ -186,6 +186,21 @@ class Replayer:
         self._mentioned = t
         self._said.append(_plan(t, plan))
 
+    def _withdraw(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
+        self._known(name)
+        if not self.may_withdraw(name):
+            raise EventError(f"withdraw of {name!r}", legal="a job in the market that has not arrived")
+        fee = Finite("[0, inf)").check("fee", fields.get("fee", 0.0), InvalidReportError)
+        self._clear(t - 1)
+        self._mentioned = t
+        if self.may_withdraw(name):  # else the rounds before have removed it
+            self._record(self._market.withdraw(name, fee))
+
+    def may_withdraw(self, name: str) -> bool:
+        """Tell whether a job is in the market, has not arrived, and was not withdrawn."""
+        entry = self._market.entries.get(name)
+        return entry is not None and not (entry.arrived or entry.withdrawn)
+
     def check_arrival(self, name: str, fields: Mapping[str, Any]) -> tuple[_Job, int | None, Signal]:
         """Return the job of an ``arrive``, and the event's data of it: duration and signal.
 
@@ -194,9 +209,9 @@ class Replayer:
         EventError
             If the job is unknown or arrived before, or a field is at fault.
         """
-        job = self._known(name)
-        if job.arrived:
-            raise EventError(f"arrive of {name!r}: it arrived before")
+        job, entry = self._known(name), self._market.entries.get(name)
+        if job.arrived or (entry is not None and entry.withdrawn):
+            raise EventError(f"arrive of {name!r}: it {'arrived' if job.arrived else 'was withdrawn'} before")
         duration = fields.get("duration")
         if duration is not None:
             duration = Whole(1, EXACT).check("duration", duration, InvalidReportError)
@@ -305,7 +320,7 @@ class Replayer:
         decision: Decision = {"round": event.round, "event": event.kind.value, "job": event.job}
         if event.kind is EventKind.COMPLETE:
             decision |= {"completion": event.completion, "payment": float(event.payment)}
-        elif event.payment:  # of a run that was stopped
+        elif event.payment:  # of a run that was stopped, or a job that was withdrawn
             decision["payment"] = float(event.payment)
         if event.kind is EventKind.START and self.limits.cluster is not None:
             booking = self.mechanism.booking(event.job)

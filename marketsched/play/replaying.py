@@ -5,7 +5,8 @@ a mechanism from a real system, how a run is reproduced from one file, and how a
 debugged.
 
 Within a round come all ``submit``, all ``arrive``, then the mechanism clears the round, then
-``complete``; rounds without events are cleared too. A faulty line gives one line with
+``complete``; a ``withdraw``, with a ``fee`` if one is asked, takes a job back at any time before its arrival.
+Rounds without events are cleared too. A faulty line gives one line with
 ``"event": "error"``, changes nothing (it does not even clear the rounds before its own), and the
 log goes on. Where the contract leaves a choice:
 
@@ -58,7 +59,7 @@ def replay(
     Yields
     ------
     dict
-        One decision: ``plan``, ``drop``, ``cancel``, ``evict``, ``start``, ``requeue``, ``complete`` or
+        One decision: ``plan``, ``withdraw``, ``drop``, ``cancel``, ``evict``, ``start``, ``requeue``, ``complete`` or
         ``error``, each as soon as the lines read so far determine it.
 
     Raises

@@ -15,6 +15,7 @@ WORDS = {
     "delay": "arrival declared late",
     "split": "split into identities",
     "ghost": "one more job arrives",
+    "twin": "submitted twice, one withdrawn",
     "past": "all jobs of an owner at other values",
     "estimate": "another duration announced",
     "value": "one job at another value",
@@ -57,7 +58,7 @@ class ConductKind(ResultKind):
         ]
         last = meta["seed"] + meta["runs"] - 1
         seeds = f"seeds {meta['seed']} to {last}" if meta["runs"] > 1 else f"seed {last}"
-        outside = set(result.summary["family"]) <= {"delay", "split", "ghost", "past"}
+        outside = set(result.summary["family"]) <= {"delay", "split", "ghost", "twin", "past"}
         what = "conduct outside the model" if outside else "another report or account"
         head = Text(f"{meta['scenario']}, {seeds}: what {what} gains", style="bold")
         return Group(head, table, *(Text(f"- {note}") for note in notes))

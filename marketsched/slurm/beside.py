@@ -10,9 +10,9 @@ from typing import Literal
 import pandas as pd
 
 from marketsched.mechanisms.legal import Positive, legal
+from marketsched.mechanisms.schedulers.backfilling import backfilled
 from marketsched.mechanisms.schedulers.conservative_backfill import ConservativeBackfill
 from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
-from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
 from marketsched.slurm.cluster import OneHostCluster
 from marketsched.slurm.gate import SlurmRun, play_in_slurm, wall_time
 from marketsched.slurm.port import played

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue

@@ -104,8 +104,13 @@ def on_worlds(
     budget, more = purse.further(ON_WORLDS), purse.further(DECIDING)
     try:
         given: dict[str, Any] = {"nobody_later": nobody_later, "data": plan.data, "workload": plan.workload}
+        situations = situations_of(entrant.scenario, list(lies), plan.seed, **given)
+        kept = {} if screened is None else {owner.name: owner.kept for owner in screened.owners}
+        for situation in situations:
+            if (turn := kept.get(situation.name)) is not None:
+                situation.stage.adopt(turn)
         found = lies_on_worlds(
-            situations_of(entrant.scenario, list(lies), plan.seed, **given),
+            situations,
             lies,
             budget,
             more,

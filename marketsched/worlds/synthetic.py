@@ -15,14 +15,12 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.job import Job, TagsButOne
 from marketsched.mechanisms.legal import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.demand import BANDS
 from marketsched.worlds.prediction import IntegerLaw, joint_law
+from marketsched.worlds.recurring_runs import Law, Recurring, RecurringRuns
 from marketsched.worlds.workload import Workload, require
 
 # Seven points of a normal law, and their weights.
@@ -142,20 +140,26 @@ def draw_pipelines(
     return _Pipelines(band, nodes, period, phase, median, variation, jitter, density)
 
 
-def run_law(median_s: float, variation: float, parameters: SyntheticParameters) -> IntegerLaw:
-    """Return the law of a duration, rounds: seven points of the log-normal law of this median and variation."""
-    sigma = math.sqrt(math.log1p(variation**2))
-    rounds = np.ceil(median_s * np.exp(sigma * POINTS) / parameters.round_seconds)
-    return _merged(rounds.clip(1, parameters.max_duration).astype(np.int64))
+def run_rounds(
+    median_s: NDArray[np.float64], variation: NDArray[np.float64], parameters: SyntheticParameters
+) -> NDArray[np.int64]:
+    """Return durations, rounds, shape (n, 7): the points of log-normal laws of these medians and variations."""
+    sigma = np.array([math.sqrt(math.log1p(each**2)) for each in variation.tolist()])
+    rounds = np.ceil(median_s[:, None] * np.exp(sigma[:, None] * POINTS) / parameters.round_seconds)
+    found: NDArray[np.int64] = rounds.clip(1, parameters.max_duration).astype(np.int64)
+    return found
 
 
-def start_law(expected: int, jitter_s: float, birth: int, parameters: SyntheticParameters) -> IntegerLaw:
-    """Return the law of an arrival, rounds >= birth: seven points of a normal law around round ``expected``."""
-    rounds = expected + np.rint(jitter_s * POINTS / parameters.round_seconds).astype(np.int64)
-    return _merged(np.maximum(rounds, birth))
+def start_rounds(
+    lead: NDArray[np.int64], jitter_s: NDArray[np.float64], parameters: SyntheticParameters
+) -> NDArray[np.int64]:
+    """Return waits from the birth to the arrival, rounds >= 0, shape (n, 7): points of normal laws around the leads."""
+    late = np.rint(jitter_s[:, None] * POINTS / parameters.round_seconds).astype(np.int64)
+    waits: NDArray[np.int64] = np.maximum(lead[:, None] + late, 0)
+    return waits
 
 
-def _merged(rounds: NDArray[np.int64]) -> IntegerLaw:
+def merged(rounds: NDArray[np.int64]) -> IntegerLaw:
     """Return the law with the seven weights at these values, which do not fall."""
     new = np.concatenate(([True], rounds[1:] != rounds[:-1]))
     return IntegerLaw(rounds[new], np.bincount(new.cumsum() - 1, weights=WEIGHTS).astype(np.float64))
@@ -201,19 +205,12 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
         BYTES_PER_JOB * expected,
         "fewer recurring_jobs or birth_rounds",
     )
-    jobs: list[Job] = []
-    work = 0.0
-    for g in range(parameters.recurring_jobs):
-        duration = run_law(float(pipelines.median_s[g]), float(pipelines.variation[g]), parameters)
-        made = _runs(g, pipelines, duration, parameters, reality_rng)
-        work += len(made) * float(pipelines.nodes[g]) * duration.mean
-        jobs += made
-    require(bool(jobs), f"birth_rounds = {parameters.birth_rounds}: no job is born in them")
-    jobs.sort(key=lambda job: job.truth.birth)
+    jobs, work, points = _runs(pipelines, parameters, reality_rng)
+    require(len(jobs) > 0, f"birth_rounds = {parameters.birth_rounds}: no job is born in them")
     followed = max(round(work / parameters.birth_rounds / parameters.utilisation), 2)
     return Workload(
         "synthetic-pipelines",
-        tuple(jobs),
+        jobs,
         capacity=followed if parameters.capacity is None else parameters.capacity,
         birth_rounds=parameters.birth_rounds,
         horizon=parameters.horizon,
@@ -226,45 +223,60 @@ def synthetic_pipelines(*, rng: Rng, parameters: SyntheticParameters | None = No
             "source": "no data: periods, leads, runs and values are chosen",
             "recurring jobs": parameters.recurring_jobs,
             "statements": len(jobs),
-            "points per statement, mean": sum(job.truth.durations.size for job in jobs) / len(jobs),
+            "points per statement, mean": points / len(jobs),
             "capacity that follows from the expected work": followed,
         },
     )
 
 
 def _runs(
-    g: int,
-    pipelines: _Pipelines,
-    duration: IntegerLaw,
-    parameters: SyntheticParameters,
-    reality_rng: np.random.Generator,
-) -> list[Job]:
-    """Return the runs of one recurring job that are born in the window."""
-    band, period, nodes = int(pipelines.band[g]), int(pipelines.period[g]), int(pipelines.nodes[g])
-    density, jitter = float(pipelines.density[g]), float(pipelines.jitter_s[g])
-    value, longest = max(1.0, density * nodes * duration.mean), duration.quantile(0.95)
-    name = f"pipeline-{g}"
+    pipelines: _Pipelines, parameters: SyntheticParameters, reality_rng: np.random.Generator
+) -> tuple[RecurringRuns, float, int]:
+    """Return the runs that are born in the window, their expected node-rounds, and the points of all their laws."""
+    lead, phase = np.array(LEAD)[pipelines.band], pipelines.phase
     # Nominal starts are `period` apart; those announced before the first round are not ours.
-    first = max(math.ceil((LEAD[band] - int(pipelines.phase[g])) / period), 0)
-    nominal = 1 + int(pipelines.phase[g]) + first * period
-    announced = range(nominal - LEAD[band], parameters.birth_rounds + 1, period)
-    if not announced:
-        return []
-    # What is known of a run does not depend on which run it is: the law of the first one moves with the birth.
-    birth, deadline = announced[0], nominal + longest + 1 + SLACK[band]
-    points = joint_law(start_law(nominal, jitter, birth, parameters), duration, 49)
-    curve = DeadlineValue(value, deadline)
-    one = StatementOfWork.from_arrays(birth, nodes, curve, *points, revealed=parameters.revealed)
-    drawn = np.searchsorted(np.cumsum(points[2]), reality_rng.random(len(announced)), side="right")
-    happens = np.minimum(drawn, points[2].size - 1)  # the sum may end a little below 1
-    arrivals, durations = points[0][happens] - birth, points[1][happens].tolist()
-    shared = {"group": name, "band": BANDS[band], "period": period, "deadline": 0, "value_density": density}
-    shared |= {"covered": True}  # drawn from the law
-    runs: list[Job] = []
-    for run, (born, wait, run_rounds) in enumerate(zip(announced, arrivals.tolist(), durations, strict=True), first):
-        until = deadline + born - birth
-        truth = one.moved(born, DeadlineValue(value, until))
-        signal = run_rounds if parameters.revealed else None
-        tags = TagsButOne(shared, "deadline", until)
-        runs.append(Job(f"{name}-r{run}", name, truth, born + wait, run_rounds, signal, tags))
-    return runs
+    first = np.maximum(np.ceil((lead - phase) / pipelines.period).astype(np.int64), 0)
+    nominal = 1 + phase + first * pipelines.period
+    births = nominal - lead
+    counts = np.maximum(0, -((births - parameters.birth_rounds - 1) // pipelines.period))
+    laws, law_of, means, longest = _laws(pipelines, lead, parameters)
+    tags = {
+        "band": np.array(BANDS)[pipelines.band],
+        "period": pipelines.period,
+        "deadline": None,
+        "value_density": pipelines.density,
+        "covered": np.ones(counts.size, np.bool_),  # drawn from the law
+    }
+    values = np.maximum(1.0, pipelines.density * pipelines.nodes * means)
+    deadlines = nominal + longest + 1 + np.array(SLACK)[pipelines.band]
+    of = Recurring("pipeline-", births, pipelines.nodes, laws, law_of, values, deadlines, tags)
+    groups = np.repeat(np.arange(counts.size), counts)
+    run = np.arange(groups.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    born = births[groups] + run * pipelines.period[groups]
+    waits, durations = of.drawn(groups, reality_rng)
+    order = np.argsort(born, kind="stable")
+    numbers = (first[groups] + run)[order]
+    columns = (groups[order], numbers, born[order], (born + waits)[order], durations[order])
+    runs = RecurringRuns(of, *columns, revealed=parameters.revealed)
+    work = float(np.cumsum(counts * pipelines.nodes.astype(np.float64) * means)[-1])  # one after the other
+    sizes = np.array([law[2].size for law in laws])
+    return runs, work, int(counts @ sizes[law_of])
+
+
+def _laws(
+    pipelines: _Pipelines, lead: NDArray[np.int64], parameters: SyntheticParameters
+) -> tuple[list[Law], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return what is known of runs: the laws that differ, which each recurring job has, mean and 95 % durations.
+
+    What is known of a run does not depend on which run it is: the law moves with the birth.
+    """
+    rounds = run_rounds(pipelines.median_s, pipelines.variation, parameters)
+    waits = start_rounds(lead, pipelines.jitter_s, parameters)
+    kinds, law_of = np.unique(np.hstack([waits, rounds]), axis=0, return_inverse=True)
+    laws, means, longest = [], np.empty(len(kinds)), np.empty(len(kinds), np.int64)
+    for i, points in enumerate(kinds):
+        wait, duration = (merged(part) for part in np.split(points, 2))
+        laws.append(joint_law(wait, duration, 49))
+        means[i], longest[i] = duration.mean, duration.quantile(0.95)
+    law_of = law_of.ravel()
+    return laws, law_of, means[law_of], longest[law_of]

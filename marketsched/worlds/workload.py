@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.agents.job_table import table_of
+from marketsched.mechanisms.columns import NEVER
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Workload:
     ----------
     name : str
         Its name.
-    jobs : tuple of Job
+    jobs : sequence of Job
         In order of submission: by birth round, and inside a round as they are to submit.
     capacity : int
         C, nodes; the size the workload is meant for.
@@ -62,7 +60,7 @@ class Workload:
     """
 
     name: str
-    jobs: tuple[Job, ...] = field(repr=False)
+    jobs: Sequence[Job] = field(repr=False)
     capacity: int
     birth_rounds: int
     horizon: int
@@ -98,7 +96,7 @@ class Workload:
     @property
     def work(self) -> int:
         """Node-rounds that the jobs really need."""
-        return sum(job.truth.concurrency * job.duration for job in self.jobs if job.arrival is not None)
+        return table_of(self.jobs).work
 
     @property
     def load(self) -> float:
@@ -116,19 +114,20 @@ class Workload:
         InvalidParameterError
             If the load is not above 0.
         """
-        return max(1, round(self.work / (load * max((job.truth.birth for job in self.jobs), default=1))))
+        return max(1, round(self.work / (load * table_of(self.jobs).last_birth)))
 
     def load_at(self, capacity: int) -> float:
         """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""
-        return self.work / (capacity * max((job.truth.birth for job in self.jobs), default=1))
+        return self.work / (capacity * table_of(self.jobs).last_birth)
 
     @property
     def peak(self) -> float:
         """Most nodes busy at once if every job started at its arrival, as a share of the capacity."""
-        real = [(job.arrival, job.duration, job.truth.concurrency) for job in self.jobs if job.arrival is not None]
-        if not real:
+        jobs = table_of(self.jobs)
+        there = jobs.arrivals != NEVER
+        if not there.any():
             return 0.0
-        arrivals, durations, nodes = np.array(real, dtype=np.int64).T
+        arrivals, durations, nodes = jobs.arrivals[there], jobs.durations[there], jobs.widths[there]
         change = np.zeros(int((arrivals + durations).max()) + 1)
         np.add.at(change, arrivals, nodes)
         np.subtract.at(change, arrivals + durations, nodes)

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
@@ -37,6 +38,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     start_at_turn,
     state_promises,
 )
+from marketsched.mechanisms.columns import JobColumns, Outcomes, follows, steps_of
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
@@ -106,6 +108,25 @@ class FirstCome(ArrivalMarket):
         """Return the price of rounds ``first .. first + count - 1``, credits per node: all the same."""
         return np.full(count, self.price)
 
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, where all durations are revealed; see `Mechanism.play`."""
+        plays = follows(self, FirstCome) and not self._submissions and jobs.within(self.limits)
+        if not (plays and self.signals == "durations" and jobs.revealed.all()):
+            return False
+        self._free = grown(self._free, self.horizon, self.horizon, self.capacity, "the calendar")
+        rows = jobs.arriving(self.round, until)
+        columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
+        useful = np.where(jobs.durations <= self.max_duration, jobs.useful(self.limits), 0)
+        first_come_kernel(rows, *columns, useful, self.price, self._free, outcomes.starts)
+        served = rows[outcomes.starts[rows] > 0]
+        outcomes.payments[served] = self.price * jobs.widths[served] * jobs.durations[served]
+        outcomes.close_bookings(rows, jobs)
+        outcomes.prices[self.round - 1 : until] = self.price
+        if outcomes.surface is not None:
+            outcomes.surface[self.round - 1 : until] = self.price
+        self._round = until + 1
+        return True
+
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the job's duration, or the expected utility of each start."""
         duration = observed_duration(signal, self.signals)
@@ -163,24 +184,13 @@ class FirstCome(ArrivalMarket):
         """Return the start that ``x`` gets now; NOT_YET: it waits; None: it never will."""
         width, now = x.sow.concurrency, self.round
         if x.worth is None:
-            n_starts = self.limits.last_useful_completion(x.sow) - x.limit - now + 1
-            if n_starts < 1 or x.limit > self.max_duration:
+            last = self.limits.last_useful_completion(x.sow)
+            if last < now + x.limit or x.limit > self.max_duration:
                 return None
-            # Most jobs find room at once: no start but the first is looked at then.
-            room = self._free[now - 1 : now - 1 + x.limit].min() >= width
-            if room and x.sow.value.table(now + x.limit, 1)[0] > self.price * width * x.limit:
-                return now
-            return self._earliest_start(width, x.limit, x.sow.value.table(now + x.limit, n_starts))
+            values, lasts = steps_of(x.sow.value, now + x.limit, last)
+            cost = self.price * width * x.limit
+            return int(_earliest_start_kernel(self._free, width, now, x.limit, values, lasts, last, cost)) or None
         return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
-
-    def _earliest_start(self, width: int, length: int, values: NDArray[np.float64]) -> int | None:
-        """Return the earliest start with room for ``length`` rounds; ``values`` are those of starts now, ...."""
-        now = self.round
-        full = np.zeros(values.size + length, dtype=np.int64)  # rounds without room before now, now + 1, ...
-        np.cumsum(self._free[now - 1 : now - 1 + values.size + length - 1] < width, out=full[1:])
-        good = (full[length:] == full[: values.size]) & (values > self.price * width * length)
-        first = int(good.argmax())
-        return now + first if good[first] else None
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
@@ -194,3 +204,53 @@ class FirstCome(ArrivalMarket):
             return found.surplus
         worth = self._expected(x, x.sow.law.points_of(now, signal))
         return worth - cost * charged_rounds(law, now, worth.size, self.horizon + 1)
+
+
+@njit(cache=True)
+def _earliest_start_kernel(free, width, first, duration, values, lasts, last, cost):  # type: ignore[no-untyped-def]
+    """Return the earliest start >= ``first`` with room whose completion is worth more than ``cost``; else 0.
+
+    ``free[r - 1]`` are the nodes free in round r; ``values`` and ``lasts`` the steps of the value curve, of which
+    completions up to ``last`` count.
+    """
+    worth_it = 0  # the last completion that is worth it
+    for k in range(values.size):
+        if values[k] > cost:
+            worth_it = min(lasts[k], last)
+    step, since = 0, first  # all rounds since..t have room
+    for t in range(first, worth_it):
+        if free[t - 1] < width:
+            since = t + 1
+        elif t - since + 1 >= duration:
+            while lasts[step] < t + 1:
+                step += 1
+            if values[step] > cost:
+                return t - duration + 1
+    return 0
+
+
+@njit(cache=True)
+def first_come_kernel(  # type: ignore[no-untyped-def]
+    rows, arrivals, durations, widths, begins, values, lasts, useful, price, free, starts
+):
+    """Serve jobs of known durations in this order; fill ``starts``, draw ``free`` down in place.
+
+    Returns the value of their completions and their payments, added up.
+    """
+    welfare, revenue = 0.0, 0.0
+    for j in rows:
+        width, duration, begin, end = widths[j], durations[j], begins[j], begins[j + 1]
+        cost = price * width * duration
+        start = _earliest_start_kernel(
+            free, width, arrivals[j], duration, values[begin:end], lasts[begin:end], useful[j], cost
+        )
+        if start > 0:
+            starts[j] = start
+            step = begin
+            while lasts[step] < start + duration:
+                step += 1
+            welfare += values[step]
+            revenue += cost
+            for t in range(start, start + duration):
+                free[t - 1] -= width
+    return welfare, revenue

@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.first_come import FirstCome, first_come_kernel
 from marketsched.mechanisms.auctions.hidden_turn import charged_rounds
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
@@ -58,10 +58,9 @@ def first_come_welfare(jobs: RealisedJobs, capacity: Count, horizon: int, price:
         If a number is out of range or the horizons differ.
     """
     jobs.check_horizon(horizon)
-    order = np.lexsort((jobs.births, jobs.arrivals))  # stable: equal ones stay in order of submission
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
-    columns = (jobs.arrivals, jobs.durations, jobs.concurrency, jobs.offsets, jobs.values)
-    welfare, revenue = _first_come_welfare_kernel(order, *columns, price, free, starts)
+    columns = (jobs.arrivals, jobs.durations, jobs.concurrency, jobs.begins, jobs.step_values, jobs.step_lasts)
+    welfare, revenue = first_come_kernel(jobs.by_arrival, *columns, jobs.useful_until, price, free, starts)
     return FirstComeOutcome(price, float(welfare), float(revenue), starts)
 
 
@@ -79,7 +78,7 @@ def best_first_come(
     InvalidParameterError
         As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
-    densities = _density_ends(jobs.values, jobs.durations * jobs.concurrency, jobs.offsets)
+    densities = _density_ends(jobs)
     return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
 
 
@@ -124,17 +123,17 @@ def best_flat(
     return best
 
 
-def _density_ends(
-    values: NDArray[np.float64], node_rounds: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the least and the largest positive value per node-round; nothing if no value is positive."""
-    low, high = np.inf, 0.0
-    for begin in range(0, node_rounds.size, 2**14):  # so that no array as long as all values is made
-        own = offsets[begin : begin + 2**14 + 1]
-        part = values[own[0] : own[-1]]
-        densities = (part / np.repeat(node_rounds[begin : begin + 2**14], np.diff(own)))[part > 0]
-        low, high = densities.min(initial=low), densities.max(initial=high)
-    return np.array([low, high]) if high > 0 else np.zeros(0)
+def _density_ends(jobs: RealisedJobs) -> NDArray[np.float64]:
+    """Return the least and the largest positive value per node-round of any start; nothing if no value is positive."""
+    of = np.repeat(np.arange(jobs.n_jobs), np.diff(jobs.begins))
+    after = np.concatenate([[0], jobs.step_lasts[:-1]])  # the completion before the step
+    after[jobs.begins[:-1][np.diff(jobs.begins) > 0]] = 0
+    first = np.maximum(after + 1, (jobs.arrivals + jobs.durations)[of])
+    happens = (first <= np.minimum(jobs.step_lasts, jobs.useful_until[of])) & (jobs.step_values > 0)
+    if not happens.any():
+        return np.zeros(0)
+    densities = (jobs.step_values / (jobs.durations * jobs.concurrency)[of])[happens]
+    return np.array([densities.min(), densities.max()])
 
 
 class _MetJob(NamedTuple):
@@ -285,27 +284,6 @@ def _earliest_start_kernel(free, width, first, duration, values, cost):  # type:
         elif t - since + 1 >= duration and values[t - duration + 1 - first] > cost:
             return t - duration + 1
     return 0
-
-
-@njit(cache=True)
-def _first_come_welfare_kernel(  # type: ignore[no-untyped-def]
-    order, arrivals, durations, concurrency, offsets, values, price, free, starts
-):
-    """Fill ``starts``; draw ``free`` down in place. Returns welfare and revenue."""
-    welfare, revenue = 0.0, 0.0
-    for j in order:
-        if offsets[j + 1] == offsets[j]:
-            continue
-        cost = price * concurrency[j] * durations[j]
-        own = values[offsets[j] : offsets[j + 1]]
-        start = _earliest_start_kernel(free, concurrency[j], arrivals[j], durations[j], own, cost)
-        if start > 0:
-            starts[j] = start
-            welfare += own[start - arrivals[j]]
-            revenue += cost
-            for t in range(start, start + durations[j]):
-                free[t - 1] -= concurrency[j]
-    return welfare, revenue
 
 
 @njit(cache=True)

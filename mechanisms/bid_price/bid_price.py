@@ -56,6 +56,7 @@ from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_source
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
 from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
@@ -233,6 +234,39 @@ class BidPrice(KeptMenus):
         if owner not in self._bucket_of:
             self._bucket_of[owner] = bucket_of(owner, len(self._curves), self._bucket_seed)
         return self._bucket_of[owner]
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, where durations are revealed and one curve is for all; see `Mechanism.play`."""
+        curve, first = self._curves[0], self._round
+        plays = follows(self, BidPrice) and not self._submissions and jobs.within(self.limits)
+        alike = len(self._curves) == 1 and not curve.expects_owners and self._menus is None
+        if not (plays and alike and self._signals == "durations" and jobs.revealed.all()):
+            return False
+        order, arrivals = jobs.by_arrival
+        bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
+        counts = np.maximum(0, jobs.useful(self.limits) - jobs.durations - jobs.arrivals + 1)
+        counts[jobs.durations > self.max_duration] = 0
+        busy = first + np.flatnonzero(np.diff(bounds))
+        for begin, end in zip([first, *busy.tolist()], [*busy.tolist(), until + 1], strict=True):
+            if begin == end:
+                continue
+            # Of rounds begin .. end - 1 only the first has arrivals.
+            curve.note_prices(begin, begin + 1, outcomes)
+            self._round = begin
+            self._keep_calendar()
+            rows = order[bounds[begin - first] : bounds[begin - first + 1]]
+            if rows.size:
+                self._make_prices(())
+                curve.serve(rows, begin, jobs, counts, self._free, outcomes)
+                self._n_seen += rows.size
+            curve.note_prices(begin + 1, end, outcomes)
+            self._round = end - 1
+            self._keep_calendar()
+            curve.slack.rounds_over(begin, curve.slot_prices(begin, end - begin) * self._free[begin - 1 : end - 1])
+        rows = order[bounds[0] : bounds[-1]]
+        outcomes.close_bookings(rows, jobs)
+        self._round = until + 1
+        return True
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the value of each start from now on; the signal decides, not the form of the report."""

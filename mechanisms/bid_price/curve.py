@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
-from marketsched.mechanisms.bid_price.entries import best_entry
+from marketsched.mechanisms.bid_price.entries import best_entry, serve_arrivals
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
 from marketsched.mechanisms.bid_price.returning import REACH, Returning
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import JobId
 
 Calendar = Callable[[NDArray[np.float64]], None]  # takes what running jobs are still expected to use off the nodes
@@ -89,6 +90,11 @@ class Curve:
         self._crowded = CROWDED
         self._left: list[tuple[int, int]] = []  # rounds waited, and row, of sealed jobs that have left the queue
 
+    @property
+    def expects_owners(self) -> bool:
+        """Whether who comes matters, beside what: regular owners are expected."""
+        return self._returning is not None
+
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds ``first .. first + count - 1``, as last announced."""
         found = np.zeros(count)
@@ -155,6 +161,25 @@ class Curve:
         self.past.add(arrival, max(1, round(mean)), width, worth)
         self._weigh(mean, width, worth)
         return row
+
+    def note_prices(self, first: int, end: int, outcomes: Outcomes) -> None:
+        """Note the prices of rounds ``first .. end - 1``, in each as they stand now."""
+        outcomes.prices[first - 1 : end - 1] = self.slot_prices(first, end - first)
+        if outcomes.surface is not None:
+            for now in range(first, min(end, self.first + self.prices.size)):  # later ones are 0
+                outcomes.surface[now - 1] = self.slot_prices(now, outcomes.surface.shape[1])
+
+    def serve(
+        self, rows: NDArray[np.int64], now: int, jobs: JobColumns, counts: NDArray[np.int64],
+        free: NDArray[np.int64], outcomes: Outcomes,
+    ) -> None:  # fmt: skip
+        """Serve the arrivals of a round at these prices, and take them into the past; see `serve_arrivals`."""
+        found = serve_arrivals(rows, now, jobs, counts, free, self.prefix, self._density, outcomes)
+        columns = (jobs.durations[rows], jobs.widths[rows], found.counts, found.values)
+        self.past.extend(now, *columns, alike=self._forecast.adds_exactly)
+        self._density = found.density
+        self._n_densities += int(np.count_nonzero(found.counts))
+        self.slack.arrivals_served(found.lost)
 
     def learn_queued(self, x: WaitingJob, sealed: bool) -> None:
         """As `learn`, of a job that is in the queue; while it is ``sealed`` its row is kept closed."""

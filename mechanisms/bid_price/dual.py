@@ -12,7 +12,8 @@ by projected subgradient steps (docs/mathematics.md, (30)): with the demand that
 and the mean of the second half of the iterates is the price. Each step asks every task for its best
 start. Windows of one length share their costs, so for each duration a sparse table of range minima
 is made once a step; a task whose starts are worth the same up to its deadline is then answered in
-constant time, and one that loses value as it waits is scanned only while that can still pay.
+constant time, and one that loses value as it waits is scanned only while that can still pay. Neighbours that differ in
+nothing but their values, which rise, have one cheapest start: bisection counts who buys it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.bid_price.tasks import Columns
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, legal
+
+EXACT_PARTS = 1024  # weights that are multiples of one over it add up without rounding, in any order
 
 
 @legal
@@ -72,7 +75,8 @@ def dual_prices(
             f"weights {weights.shape}: expected equal shapes of the first two, and of the last three"
         )
     mean = np.zeros_like(prices)
-    _descend_kernel(prices, supply, float(capacity), rows, places, weights, *tasks, steps, step, mean)
+    exact = not (weights * EXACT_PARTS % 1.0).any()
+    _descend_kernel(prices, supply, float(capacity), rows, places, weights, *tasks, steps, step, exact, mean)
     return mean
 
 
@@ -153,9 +157,53 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
 
 
 @njit(cache=True)
+def _groups_kernel(begins, flat_lasts, lasts, nodes, weighted, firsts, kinds, exact):  # type: ignore[no-untyped-def]
+    """Join neighbours that differ in nothing but their values, which rise; only where weights add up exactly.
+
+    Returns the first task of each group, and the first group of each duration.
+    """
+    m, n_groups = begins.size, 0
+    groups, of_kind = np.empty(m + 1, np.int64), np.zeros(kinds.size, np.int64)
+    for d in range(kinds.size - 1):
+        of_kind[d] = n_groups
+        for x in range(kinds[d], kinds[d + 1]):
+            y = x - 1
+            joins = (
+                exact
+                and x > kinds[d]
+                and begins[x] == begins[y]
+                and lasts[x] == lasts[y]
+                and flat_lasts[x] == lasts[x]
+                and flat_lasts[y] == lasts[y]
+                and nodes[x] == nodes[y]
+                and weighted[x] == weighted[y]
+                and firsts[x] >= firsts[y]
+            )
+            if not joins:
+                groups[n_groups] = x
+                n_groups += 1
+    of_kind[kinds.size - 1] = n_groups
+    groups[n_groups] = m
+    return groups, of_kind
+
+
+@njit(cache=True)
+def _buyers_kernel(firsts, begin, end, price):  # type: ignore[no-untyped-def]
+    """Return how many of these values, which rise, exceed a price."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if firsts[middle] - price > 0.0:
+            high = middle
+        else:
+            low = middle + 1
+    return end - low
+
+
+@njit(cache=True)
 def _descend_kernel(  # type: ignore[no-untyped-def]
     prices, supply, capacity, rows, places, weights,
-    durations, widths, flats, offsets, values, steps, step, mean,
+    durations, widths, flats, offsets, values, steps, step, exact, mean,
 ):  # fmt: skip
     """Fill ``mean``; ``prices`` ends at the last iterate."""
     n = prices.size
@@ -168,6 +216,7 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
     begins, flat_lasts, lasts, nodes, weighted, firsts, tables = _sorted_kernel(
         rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops
     )
+    groups, of_kind = _groups_kernel(begins, flat_lasts, lasts, nodes, weighted, firsts, kinds, exact)
     counted = 0
     for i in range(steps):
         for t in range(n):
@@ -177,17 +226,24 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
             if kinds[d] == kinds[d + 1]:
                 continue
             _window_kernel(prefix, d, tops[d], costs, lowest)
-            for x in range(kinds[d], kinds[d + 1]):
+            for g in range(of_kind[d], of_kind[d + 1]):
+                x, after = groups[g], groups[g + 1]
                 place = np.int64(begins[x])
                 if costs[place] == 0.0:  # nothing is cheaper, and nothing is worth more
-                    if firsts[x] > 0.0:
-                        change[place] += weighted[x]
-                        change[place + d] -= weighted[x]
+                    buyers = _buyers_kernel(firsts, x, after, 0.0)
+                    if buyers > 0:
+                        change[place] += buyers * weighted[x]
+                        change[place + d] -= buyers * weighted[x]
                     continue
                 flat, width = np.int64(flat_lasts[x]), nodes[x]
                 k = logs[flat - place + 1]
                 a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
                 s = a if costs[a] <= costs[b] else b
+                if after - x > 1:
+                    buyers = _buyers_kernel(firsts, x, after, width * costs[s])
+                    change[s] += buyers * weighted[x]
+                    change[s + d] -= buyers * weighted[x]
+                    continue
                 best = firsts[x] - width * costs[s]
                 if best <= 0.0:
                     best, s = 0.0, -1

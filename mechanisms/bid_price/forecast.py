@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.bid_price.dual import EXACT_PARTS
 from marketsched.mechanisms.bid_price.tasks import Arrivals, Columns, TaskStore, joined
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.statement_law import StatementLaw
@@ -53,6 +54,7 @@ class Forecast(Protocol):
 
     steps: int  # subgradient steps that are enough for these scenarios
     samples_the_past: bool  # or else what is publicly known
+    adds_exactly: bool  # the weights of the past's tasks add up without rounding, in any order
     reach: int  # rounds back from the current one whose arrivals may be looked at
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
@@ -94,6 +96,7 @@ class FromHistory:
     def __init__(self, lags: Sequence[int], earlier: int = 0) -> None:
         self._lags, self._earlier = tuple(lags), earlier
         self.reach = max([*self._lags, self._earlier])
+        self.adds_exactly = EXACT_PARTS % len(self._lags) == 0
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return the arrivals of the past as if they came again; see `Arrivals.recurring`."""
@@ -131,7 +134,7 @@ class FromLaws:
         For each law in turn: one number for the statement, one for its arrival and duration.
     """
 
-    steps, samples_the_past, reach = 10, False, 0
+    steps, samples_the_past, adds_exactly, reach = 10, False, False, 0
 
     def __init__(
         self,

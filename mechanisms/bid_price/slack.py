@@ -10,6 +10,7 @@ that had a price stay idle (I); both are moving averages (docs/mathematics.md, (
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 RATE = 0.02  # of the moving averages
@@ -46,8 +47,20 @@ class Slack:
 
     def round_over(self, now: int, idle: float) -> None:
         """Note what idle nodes of the round were worth at its price, credits, and move the share."""
-        self._idle += RATE * (idle - self._idle)
-        total = self._blocked + self._idle
-        if total > 0 and now >= FIRST_ROUND:
-            moved = self.share + self._gain * (self._blocked - self._idle) / total
-            self.share = min(MOST, max(0.0, moved))
+        self.rounds_over(now, np.array([idle]))
+
+    def rounds_over(self, first: int, idle: NDArray[np.float64]) -> None:
+        """Note the same of rounds ``first, first + 1, ...``, in none of which a job arrived after the first."""
+        found = _rounds_over_kernel(self.share, self._blocked, self._idle, self._gain, first, idle)
+        self.share, self._idle = float(found[0]), float(found[1])
+
+
+@njit(cache=True)
+def _rounds_over_kernel(share, blocked, idle, gain, first, worth):  # type: ignore[no-untyped-def]
+    """Return share and idle average after rounds whose idle nodes were worth so much."""
+    for i in range(worth.size):
+        idle += 0.02 * (worth[i] - idle)  # RATE: a kernel uses nothing outside it
+        total = blocked + idle
+        if total > 0 and first + i >= 5:  # FIRST_ROUND
+            share = min(0.3, max(0.0, share + gain * (blocked - idle) / total))  # MOST
+    return share, idle

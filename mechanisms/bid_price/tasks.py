@@ -122,21 +122,55 @@ class TaskStore(Arrivals):
         closed : bool
             Whether it does not recur until it is opened.
         """
-        n, used = self.n, int(self._offsets[self.n])
-        values = np.maximum.accumulate(values[::-1])[::-1]
-        if n + 1 > self._arrivals.size:
+        n = self.n
+        self.extend(arrival, np.array([duration]), np.array([width]), np.array([values.size]), values)
+        if closed:
+            self._closed.add(n)
+
+    def extend(
+        self,
+        arrival: int,
+        durations: NDArray[np.int64],
+        widths: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        values: NDArray[np.float64],
+        *,
+        alike: bool = False,
+    ) -> None:
+        """Add tasks of one round, as `add` does with each.
+
+        Parameters
+        ----------
+        arrival : int
+            Their round.
+        durations, widths, counts : array of int, shape (m,)
+            Rounds, nodes, and number of values of each.
+        values : array of float, shape (counts.sum(),)
+            Of one after the other.
+        alike : bool
+            Whether like tasks become neighbours, by rising values, which `dual_prices` answers faster. Its sums change
+            order.
+        """
+        n, m = self.n, durations.size
+        if alike and m > 1:
+            order, values = _alike(durations, widths, counts, values)
+            durations, widths, counts = durations[order], widths[order], counts[order]
+        self._make_room(m, values.size)
+        used = int(self._offsets[n])
+        self._arrivals[n : n + m], self._durations[n : n + m], self._widths[n : n + m] = arrival, durations, widths
+        self._values[used : used + values.size] = values
+        self._offsets[n + 1 : n + m + 1] = used + np.cumsum(counts)
+        _note_values_kernel(self._offsets[n : n + m + 1], self._values, self._flats[n : n + m])
+        self.n = n + m
+
+    def _make_room(self, tasks: int, values: int) -> None:
+        """Let the arrays hold so many more tasks and values."""
+        while self.n + tasks > self._arrivals.size:
             for name in ("_arrivals", "_durations", "_widths", "_flats"):
                 setattr(self, name, doubled(getattr(self, name)))
             self._offsets = doubled(self._offsets)
-        while used + values.size > self._values.size:
+        while self.kept_values + values > self._values.size:
             self._values = doubled(self._values)
-        self._arrivals[n], self._durations[n], self._widths[n] = arrival, duration, width
-        self._flats[n] = int(np.count_nonzero(values == values[0])) if values.size else 0  # they do not increase
-        self._values[used : used + values.size] = values
-        self._offsets[n + 1] = used + values.size
-        if closed:
-            self._closed.add(n)
-        self.n = n + 1
 
     @property
     def kept_values(self) -> int:
@@ -156,6 +190,18 @@ class TaskStore(Arrivals):
         """Views of the arrays, valid until the next `add`."""
         n = self.n
         return Columns(self._durations[:n], self._widths[:n], self._flats[:n], self._offsets[: n + 1], self._values)
+
+
+def _alike(
+    durations: NDArray[np.int64], widths: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return tasks of a round by duration, number of values, width and first value: their order, and all values."""
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    firsts = np.where(counts > 0, np.append(values, 0.0)[offsets[:-1]], 0.0)
+    order = np.lexsort((firsts, widths, counts, durations))
+    moved = np.empty_like(values)
+    _gather_kernel(order, offsets, values, moved)
+    return order, moved
 
 
 def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
@@ -191,3 +237,26 @@ def _recurring_kernel(lows, highs, now):  # type: ignore[no-untyped-def]
             rows[m], rounds[m] = j, now + i
             m += 1
     return rows, rounds
+
+
+@njit(cache=True)
+def _note_values_kernel(offsets, values, flats):  # type: ignore[no-untyped-def]
+    """Replace each value by the most that it or a later one of its task is; fill in how many of the first are equal."""
+    for i in range(flats.size):
+        own = values[offsets[i] : offsets[i + 1]]
+        for k in range(own.size - 2, -1, -1):
+            own[k] = max(own[k], own[k + 1])
+        flat = 0
+        while flat < own.size and own[flat] == own[0]:
+            flat += 1
+        flats[i] = flat
+
+
+@njit(cache=True)
+def _gather_kernel(order, offsets, values, moved):  # type: ignore[no-untyped-def]
+    """Put the values of tasks one after the other in another order."""
+    used = 0
+    for i in order:
+        for k in range(offsets[i], offsets[i + 1]):
+            moved[used] = values[k]
+            used += 1

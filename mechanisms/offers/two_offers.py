@@ -99,6 +99,7 @@ class TwoOffers(BidPrice):
     (['start'], 0.0)
     """
 
+    truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
         "proved",

@@ -24,7 +24,7 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Range, Share, is_number, legal
-from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.mechanism import Standing, Truthful
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -129,6 +129,8 @@ class ClusterExponential(ClusterFirstCome):
         If the floor is above the ceiling.
     """
 
+    truthful: ClassVar[Truthful] = "ex post"
+    truthful_hidden: ClassVar[Truthful] = "in expectation"
     standing: ClassVar[Standing] = Standing(
         "proved",
         "a ratio to the optimum if demands are small; no job is moved or evicted for another",

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.schedulers.backfilling import CONSERVATIVE, plan_kernel
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -29,6 +29,7 @@ class ConservativeBackfill(QueueScheduler):
     With ``drop_hopeless`` a job is dropped on arrival if its reservation is too late to be worth anything.
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; a reservation for every job at its arrival, never moved back",
@@ -49,36 +50,11 @@ class ConservativeBackfill(QueueScheduler):
         free = np.full(max(0, int(latest.max())) + int(lengths.max()) + 1, self.capacity, dtype=np.int64)
         for end, width in self._ends():
             free[: end - now] -= width
-        starts = _plan_kernel(free, widths, lengths, latest, planned).tolist()
+        starts = plan_kernel(free, widths, lengths, latest, planned).tolist()
         self.reserved = {x.job: now + s for x, s in zip(waiting, starts, strict=True) if s > 0}
         none = None if self.drop_hopeless else NOT_YET
         return [now if s == 0 else NOT_YET if s > 0 else none for s in starts]
 
-
-@njit(cache=True)
-def _plan_kernel(
-    free: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    latest: NDArray[np.int64],
-    planned: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Return the earliest start of each job in turn, rounds from now on, or -1 if none is up to ``latest``.
-
-    ``planned`` are the starts that were promised, -1: none; ``free`` is changed.
-    """
-    starts = np.full(widths.size, -1, dtype=np.int64)
-    for i in range(widths.size):
-        if planned[i] >= 0:
-            free[planned[i] : planned[i] + lengths[i]] -= widths[i]
-    for i in range(widths.size):
-        if planned[i] >= 0:
-            free[planned[i] : planned[i] + lengths[i]] += widths[i]
-        run = 0  # rounds in a row with enough nodes, up to t
-        for t in range(min(free.size, latest[i] + lengths[i])):
-            run = run + 1 if free[t] >= widths[i] else 0
-            if run == lengths[i]:
-                starts[i] = t + 1 - run
-                free[t + 1 - run : t + 1] -= widths[i]
-                break
-    return starts
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return self._play_queue(ConservativeBackfill, CONSERVATIVE, jobs, outcomes, until)

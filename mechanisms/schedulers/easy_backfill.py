@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler, backfilled
+from marketsched.mechanisms.schedulers.backfilling import EASY, backfilled
+from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
 class EasyBackfill(QueueScheduler):
-    """EASY backfilling with wall times as announced (`queue_scheduler.backfilled` has the rule and its sources).
+    """EASY backfilling with wall times as announced (`backfilling.backfilled` has the rule and its sources).
 
     Not truthful: a wall time below the true one, where nothing is stopped at it, lets a job pass others; values are
     not looked at but for when they end.
@@ -28,6 +30,7 @@ class EasyBackfill(QueueScheduler):
     ['A', 'C']
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; the first in the queue is never delayed by those behind it",
@@ -47,6 +50,10 @@ class EasyBackfill(QueueScheduler):
             for i, now in zip(queue, backfilled(sizes, free, self._ends(), self.round), strict=True):
                 found[i] = self.round if now else NOT_YET
         return found
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until)
 
     def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs in the order of the queue: first come, first served."""

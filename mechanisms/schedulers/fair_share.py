@@ -68,6 +68,7 @@ class FairShare(EasyBackfill):
         Length of a round; None: 300.
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; owners who used less go first",

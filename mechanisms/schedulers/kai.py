@@ -154,6 +154,7 @@ class Kai(QueueScheduler):
         Length of a round; None: 300.
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; queues who used less of a window get more, as in KAI's time-based fair share",

@@ -134,6 +134,7 @@ class Kueue(QueueScheduler):
         Length of a round; None: 300.
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; queues who used less go first, as in Kueue's admission fair sharing",

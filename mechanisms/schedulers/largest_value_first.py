@@ -31,6 +31,7 @@ class LargestValueFirst(QueueScheduler):
         How many times the value of those that are evicted it must be worth.
     """
 
+    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices: welfare if every report were true; jobs are evicted for more valuable ones",

@@ -3,8 +3,9 @@
 import pytest
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import NEVER, Fate, MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import NEVER, Fate, MarketLoop
 from marketsched.agents.market import Market
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork
 from marketsched.mechanisms.errors import MechanismFault
@@ -69,9 +70,13 @@ def test_an_event_of_another_round_keeps_all_else(kind):
         def complete(self, name):
             return Event(-7, EventKind.COMPLETE, name, 55, 2.5, worth=0.5)
 
+        def withdraw(self, name, fee=0.0):
+            return Event(99, EventKind.WITHDRAW, name, payment=2.5, worth=0.5)
+
     market = MarketLoop(Shifted(4, 9))
     market.submit("a", job("a", 1, 1, 1).truth, Fate(1, 1, 1), 1)
-    events = [event for event in market.clear() if event.kind is kind]
+    told = [market.withdraw("a")] if kind is EventKind.WITHDRAW else market.clear()
+    events = [event for event in told if event.kind is kind]
     completion = 2 if kind is EventKind.COMPLETE else None
     assert events == [Event(1, kind, "a", completion, 2.5, 0.5)]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork
 from marketsched.mechanisms.errors import MechanismFault

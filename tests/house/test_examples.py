@@ -321,12 +321,31 @@ HEADLINES = {
 }
 
 
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
+# The last bit of an exponential is another one on another kind of processor, and a tie decided otherwise moves these.
+BY_PROCESSOR = {"gpu-cluster", "armada"}
+TENTHS = 0.5
+
+
+def nearly(text, stated):
+    """Tell whether two outputs say the same with numbers that are some tenths apart at most."""
+    one, other = ([float(x.replace(",", "")) for x in NUMBER.findall(each)] for each in (text, stated))
+    pairs = zip(one, other, strict=False)
+    return NUMBER.split(text) == NUMBER.split(stated) and all(abs(a - b) <= TENTHS for a, b in pairs)
+
+
+def test_outputs_that_are_nearly_the_same():
+    assert nearly("a  77.0, +0.2 of 1,000\n", "a  77.1, +0.3 of 1,000\n")
+    assert not nearly("a  77.0\n", "a  78.0\n") and not nearly("b  77.0\n", "a  77.0\n")
+
+
 def check_example(name, work):
     """Run an example from its README's command; compare what it prints and says."""
     ran = run_example(name, work)
     assert (ran.status, ran.errors) == (0, "")
-    assert ran.text == printed_in_readme(name)
-    printed = {float(x.replace(",", "")) for x in re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?", ran.text)}
+    stated = printed_in_readme(name)
+    assert ran.text == stated or (name in BY_PROCESSOR and nearly(ran.text, stated)), ran.text
+    printed = {float(x.replace(",", "")) for x in NUMBER.findall(stated)}
     for page in (EXAMPLES / name).glob("*.*"):
         if page.suffix in (".md", ".ipynb") and page.name != "executed.ipynb":
             assert measured(prose_of(page)) <= printed, page

@@ -1,5 +1,6 @@
 """The distribution holds every module and data file, and works where the repository is not."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import hashed_requirements
 from fresh_install import DATA, faults_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +65,22 @@ def test_every_dependency_is_constrained():
     for requirement in asked:
         name = requirement.split("[")[0].split("<")[0].split(">")[0].split("=")[0].lower().replace("_", "-")
         assert name in pinned, f"{requirement} has no tested version in constraints.txt"
+
+
+def test_the_container_has_the_versions_that_were_tested_and_hashes_of_all_files():
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    tested = {name.lower().replace("_", "-"): version for name, version in pinned.items()}
+    entries = (ROOT / "container.txt").read_text().replace(" \\\n", "").splitlines()
+    found = {}
+    for entry in entries:
+        if not entry.startswith("#"):
+            name, *hashes = entry.split()
+            name, version = name.split("==")
+            found[name.lower().replace("_", "-")] = version
+            assert hashes and all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes), entry
+    assert found == {name: tested[name] for name in found}
+    for requirement in hashed_requirements.requirements():
+        assert re.split(r"[\[<>=]", requirement)[0].lower().replace("_", "-") in found, requirement
 
 
 @pytest.fixture(scope="module")

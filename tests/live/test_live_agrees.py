@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from live_tools import check_journal
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.config.scenario import Scenario
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.live.client import LiveClient

@@ -2,16 +2,19 @@
 
 import asyncio
 import http.client
+import json
 import socket
 import time
 from functools import partialmethod
 
 import pytest
 
-from live_tools import PLAIN, refused
+from live_tools import PLAIN, refused, sow
 from marketsched.live import connections, guard
 from marketsched.live.batches import batch
+from marketsched.live.client import LiveClient, LiveError
 from marketsched.live.fairness import FairQueue
+from marketsched.live.large import LargeRequests
 from marketsched.live.principal import Principal
 from marketsched.live.serving import serving
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -120,6 +123,53 @@ def test_idle_connections_are_closed_and_keep_nobody_out(url, head):
     assert left(idle) == 0 and asked(*url) == 200
     for each in idle:
         each.close()
+
+
+def served_in_order(accounts, *, small):
+    """Let requests enter at once, each taking 50 ms; return the accounts in order, and how long all of it took."""
+
+    async def one(large, account, order):
+        await large.enter(account)
+        order.append(account)
+        await asyncio.sleep(0.05)
+        if small:
+            large.small()
+        large.leave()
+
+    async def several():
+        large, order, began = LargeRequests(), [], time.monotonic()
+        tasks = [asyncio.create_task(one(large, account, order)) for account in accounts]
+        await asyncio.sleep(0.02)
+        if accounts[-1] == "gone":
+            tasks.pop().cancel()
+        await asyncio.gather(*tasks)
+        return order, time.monotonic() - began
+
+    return asyncio.run(several())
+
+
+def test_large_requests_take_turns_by_account_and_rest_while_others_ask():
+    alone, took = served_in_order(["ann", "ann", "ann", "ben", "gone"], small=False)
+    assert alone == ["ann", "ann", "ben", "ann"] and took >= 4 * 0.05
+    beside, longer = served_in_order(["ann", "ann", "ann", "ben"], small=True)
+    assert beside == alone and longer >= 4 * 0.05 + 3 * 0.1  # twice what each took
+
+
+def test_a_large_request_that_is_refused_makes_room_for_the_next(url, tmp_path):
+    host = f"http://{url[0]}"
+    operator = LiveClient(host, url[1])
+    client = LiveClient(host, operator.create_owner("ann")["token"], patience=0)
+    many = {**sow(), "requirements": 300 * sow()["requirements"]}
+    for _ in range(3):
+        assert refused(LiveError, client.submit, many).status == 422
+    connection = http.client.HTTPConnection(url[0], timeout=5)
+    head = {"Content-Type": "application/json"}
+    for path, status in (("/", 405), ("/v1/jobs", 401)):  # without a token
+        connection.request("POST", path, json.dumps({"sow": many}), head)
+        answer = connection.getresponse()
+        assert answer.read() and answer.status == status
+    assert client.submit(sow(arrival=2))["job"] == "ann.1"
+    operator.close(), client.close(), connection.close()
 
 
 def test_a_body_that_does_not_come_is_answered(url):

@@ -1,6 +1,7 @@
 """Probabilities cost something: no computing at a twentieth of its price, no work of others destroyed for nothing."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ from scipy import stats
 
 from live_tools import PLAIN, check_journal, refused, sow
 from marketsched.live import calls
+from marketsched.live.announcements import go_on, odds_at, too_long, watch
 from marketsched.live.configuration import BEFORE_FEES, live_config, stored_config
+from marketsched.live.job import LiveJob
+from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.surprise import Records, factor
@@ -126,7 +130,8 @@ def test_related_accounts_count_as_one(group, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("chance", "trials"), [(0.02, 12), pytest.param(0.02, 200, marks=pytest.mark.slow), (0.005, 12)]
+    ("chance", "trials"),
+    [(0.02, 12), (0.005, 12), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],
 )
 def test_others_are_evicted_no_more_often_than_they_were_told(chance, trials, market_of):
     market, evicted = market_of("eve", "bob"), 0
@@ -148,6 +153,111 @@ def test_without_the_limit_every_run_is_evicted(market_of):
     """The negative control."""
     market = market_of("eve", "bob", surprise_limit=0)
     assert all(one_attack(market, "eve", "bob")[0]["state"] == "evicted" for _ in range(5))
+
+
+# -- hidden durations ---------------------------------------------------------------------------------------
+
+STAYS = {"threshold": 0.1}  # a plan is made as if failures up to .1 did not happen
+
+
+def hidden(arrival, likely, unlikely, chance, **more):
+    """A job of 8 nodes whose duration nobody sees: ``likely`` rounds, or with a small chance ``unlikely`` ones."""
+    report = sow(arrival, likely, nodes=8, value=2000.0, deadline=arrival + 24, signal=None, **more)
+    law = ((likely, 1 - chance), (unlikely, chance))
+    return {**report, "requirements": [{**report["requirements"][0], "duration": d, "probability": p} for d, p in law]}
+
+
+def one_long_run(market, attacker, victim, chance):
+    """Run for longer than is likely, into the rounds of a job that was submitted later; return both jobs."""
+    begin = market.service.market.round
+    long = market.submit(attacker, hidden(begin, 2, 8, chance))
+    run = market.submit(victim, sow(begin + 2, 4, nodes=8, value=2900.0, deadline=begin + 6))
+    assert long["plan"][0]["start"] == begin and run["plan"][0]["start"] == begin + 2
+    market.arrive(long["job"], None)
+    market.advance(2)
+    market.arrive(run["job"], 4)
+    market.advance(1)
+    found = market.job(run["job"]), market.job(long["job"])
+    market.advance(10)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("chance", "trials"),
+    [(0.02, 8), (0.005, 8), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],
+)
+def test_hidden_long_runs_keep_others_out_no_more_often_than_announced(chance, trials, market_of):
+    market, lost = market_of("eve", "bob", **STAYS), 0
+    for _ in range(trials):
+        run, long = one_long_run(market, "eve", "bob", chance)
+        lost += run["state"] != "running"
+        if run["state"] == "running":
+            assert (long["state"], long["outcome"]) == ("completed", "overrun") and "longer than" in long["reason"]
+            assert long["charge"] == 2 * 8 * 5.0  # it pays for the rounds it had
+    assert lost == 1
+    assert stats.binomtest(lost, trials, chance).pvalue > 0.05 or trials < 50
+
+
+def test_without_the_limit_every_hidden_run_keeps_others_out(market_of):
+    """The negative control."""
+    market = market_of("eve", "bob", surprise_limit=0, **STAYS)
+    assert all(one_long_run(market, "eve", "bob", 0.02)[0]["state"] != "running" for _ in range(4))
+
+
+def test_hidden_runs_as_announced_are_hardly_ever_ended():
+    """Ville's inequality holds along runs: at most one in twenty of honest owners, ever; the factors' mean is 1."""
+    laws = [((1, 0.6), (2, 0.3), (8, 0.1)), ((2, 0.98), (8, 0.02)), ((1, 0.25), (2, 0.25), (3, 0.25), (4, 0.25))]
+    for law in laws:
+        for duration, _ in law[:-1]:
+            odds = odds_at(law, duration)
+            assert sum(p * factor(odds, n) for n, p in enumerate(odds)) == pytest.approx(1.0)
+    rng, refusals = np.random.default_rng(4), 0
+    for _ in range(300):
+        records = Records()
+        refusals += any(ended_early(records, laws[rng.integers(len(laws))], rng) for _ in range(100))
+    assert 0 < refusals <= 300 / 20
+
+
+def ended_early(records, law, rng):
+    lasts = int(rng.choice([d for d, _ in law], p=[p for _, p in law]))
+    for duration, _ in law[:-1]:
+        goes_on = int(lasts > duration)
+        if goes_on and records.refuse("x", odds_at(law, duration), goes_on, 20.0):
+            return True
+        records.add("x", odds_at(law, duration), goes_on)
+        if not goes_on:
+            return False
+    return False
+
+
+def test_a_run_that_starts_again_is_tested_for_each_duration_once():
+    market = LiveMarket(live_config(RULES))
+    market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
+    job = LiveJob("ann.1", "ann", 1, 1, [], 0, [8], law=((1, 0.5), (2, 0.3), (8, 0.2)), state="running", start=1)
+    market.jobs["ann.1"], market._replayer = job, SimpleNamespace(open_round=2)
+    watch(market, job)
+    go_on(market)
+    before = dict(market.records._known)
+    market._replayer.open_round, job.start = 5, 4  # it was taken back, and ran its first round once more
+    watch(market, job)
+    go_on(market)
+    assert market.records._known == before and job.outlasted == 1 and (job.name, 2) in market.outlasting[6]
+    market._replayer.open_round = 6
+    go_on(market)
+    assert market.records._known != before and job.outlasted == 2
+
+
+def test_runs_that_go_on_in_the_same_round_are_tested_together():
+    market = LiveMarket(live_config(RULES))
+    market._replayer = SimpleNamespace(open_round=3)
+    for owner in ("ann", "ben"):
+        market.apply({"event": "owner", "owner": owner, "role": "owner"}, 1)
+    for name in ("ann.1", "ann.2", "ann.3", "ben.1"):
+        owner = name.partition(".")[0]
+        law = ((2, 0.98), (8, 0.02))
+        market.jobs[name] = LiveJob(name, owner, 1, 1, [], 0, [8], law=law, state="running", start=1)
+        watch(market, market.jobs[name])
+    assert [job.name for job in too_long(market)] == ["ann.2", "ann.3"]  # one of each owner's may go on
 
 
 def test_an_honest_owner_is_hardly_ever_refused():

@@ -2,28 +2,19 @@
 
 import os
 import random
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
-import yaml
 
 from live_databases import database
-from live_tools import check_journal, sow, state
-from marketsched.live.client import LiveClient, LiveError, LiveUnavailableError
-from marketsched.live.configuration import live_config
-from marketsched.live.journal import Journal
-from marketsched.live.playing import play_journal
+from live_served import PATIENCE_S, SNAPSHOT_ROWS, Served, check_both_ways, written_rows
+from live_tools import check_journal, sow
+from marketsched.live.client import LiveClient, LiveError
 
 KILLS = int(os.environ.get("MARKETSCHED_KILLS", "5"))
 CLIENTS = 8
-PATIENCE_S = 600.0  # for a start: where other work has the processors it takes minutes
 FEE = 1.0  # of an announcement of one node that does not come as it said
-SNAPSHOT_ROWS = 150
 WHOLE_EVERY = max(1, KILLS // 5)  # kills between two plays of the whole journal, which grows
 RULES = {
     "mechanism": "posted-price",
@@ -37,47 +28,6 @@ RULES = {
     "announced_nodes": "unlimited",
     "no_show_share": 0.0,  # the fee is FEE
 }
-
-
-class Served:
-    """The command `marketsched live serve`, which is killed and started again on the same port."""
-
-    def __init__(self, url, folder):
-        self.folder, self.database = folder, url
-        (folder / "market.yaml").write_text(yaml.safe_dump(RULES))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def start(self):
-        command = [sys.executable, "-m", "marketsched", "live", "serve", "market.yaml", "--db", self.database]
-        log = (self.folder / "log").open("a")
-        self.process = subprocess.Popen(
-            [*command, "--port", str(self.port), "--snapshot-rows", str(SNAPSHOT_ROWS)],
-            cwd=self.folder,
-            stdout=log,
-            stderr=log,
-            env={**os.environ},
-        )
-        log.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                LiveClient(self.url, "none", patience=0).health()
-                return
-            except LiveUnavailableError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(60) == 0, (self.folder / "log").read_text()
 
 
 class Load:
@@ -142,27 +92,6 @@ class Load:
                 self.answered.append(("complete", decision["job"]))
 
 
-def check_both_ways(url):
-    """A market played from its last snapshot is the one played from its first event."""
-    journal = Journal(url)
-    journal.open(writing=False)
-    rules = live_config(journal.market()["configuration"])
-    cut, whole = play_journal(rules, journal), play_journal(rules, journal, whole=True)
-    journal.close()
-    assert cut.snapshot > 0 and whole.snapshot == 0
-    assert (cut.seq, cut.digest, cut.counts) == (whole.seq, whole.digest, whole.counts)
-    assert state(cut.market) == state(whole.market)
-
-
-def written_rows(url):
-    """The rows of a journal that a killed service left."""
-    journal = Journal(url)
-    journal.open(writing=False)
-    rows = list(journal.rows())
-    journal.close()
-    return rows
-
-
 def check_accounts(url, load):
     """What owners see is what the clients noted: every job, what it cost, and the balances.
 
@@ -187,7 +116,7 @@ def check_accounts(url, load):
 def test_killed_under_load(kind, tmp_path):
     moments = random.Random(KILLS)
     with database(kind, tmp_path) as url:
-        service = Served(url, tmp_path)
+        service = Served(url, tmp_path, RULES)
         service.start()
         load = Load(service.url, (tmp_path / "operator.token").read_text().strip())
         try:

@@ -11,6 +11,7 @@ from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
 from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
+from marketsched.mechanisms import Event, EventKind, Mechanism
 from marketsched.mechanisms.errors import EventError
 
 OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
@@ -124,6 +125,22 @@ def test_withdrawals_cost_the_fee_or_the_rounds(market):
     assert (market.job("ready")["outcome"], market.job("ready")["charge"]) == ("withdrawn", 0.5)
     assert ask(calls.withdraw(ANN, "ann.runs", {}))["charge"] == 1.0
     assert market.job("runs")["outcome"] == "withdrawn" and market.paid() == 3.5
+
+
+def test_the_mechanism_has_the_last_word_on_the_fee(market, monkeypatch):
+    asked = []
+
+    def halves(mechanism, job, fee=0.0):
+        asked.append((job, fee))
+        return Event(mechanism.round, EventKind.WITHDRAW, job, payment=fee / 2)
+
+    monkeypatch.setattr(Mechanism, "withdraw", halves)
+    for name in ("early", "ghost"):
+        market.submit(name, sow(2, 3))
+    assert market.ask(calls.withdraw(ANN, "ann.early", {}))["charge"] == 1.0
+    market.advance(2)
+    assert market.job("ghost")["charge"] == 1.0 and market.paid() == 2.0
+    assert asked == [("ann.early", 2.0), ("ann.ghost", 2.0)]
 
 
 def test_what_the_ledger_could_not_hold_is_refused_at_submission(tmp_path):

@@ -78,7 +78,7 @@ LARGE = {
     ),
     "an auction": (lambda: vcg_outcome([1.0] * 9, [1] * 9, 20_000_000), "9 bids for 20000000 nodes"),
     "values of real jobs": (
-        lambda: RealisedJobs.build([(FOREVER, 1, 1)] * 2, horizon=LAST_ROUND, max_delay=LAST_ROUND),
+        lambda: RealisedJobs.build([(FOREVER, 1, 1)] * 2, horizon=LAST_ROUND, max_delay=LAST_ROUND).values,
         "starts of 2 jobs",
     ),
     "a program over reports": (lambda: tasks_of_reports([FOREVER], LAST_ROUND), "a program over 9999999 starts"),

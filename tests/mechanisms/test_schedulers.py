@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get_mechanism
-from marketsched.mechanisms.schedulers.conservative_backfill import _plan_kernel
-from marketsched.mechanisms.schedulers.queue_scheduler import backfilled
+from marketsched.mechanisms.schedulers.backfilling import backfilled, plan_kernel
 
 NODES, HORIZON, LONGEST = 5, 60, 6
 LIMITS = {"max_concurrency": NODES, "max_duration": LONGEST, "max_value": 1e6, "max_delay": HORIZON}
@@ -236,12 +236,12 @@ def test_nodes_are_never_oversold_and_nobody_pays(name):
 
 def test_the_kernel_of_reservations_is_the_same_in_plain_python():
     rng = np.random.default_rng(4)
-    plain = getattr(_plan_kernel, "py_func", _plan_kernel)
+    plain = getattr(plan_kernel, "py_func", plan_kernel)
     for _ in range(50):
         n = int(rng.integers(1, 8))
         free, widths, lengths = rng.integers(0, 6, 40), rng.integers(1, 6, n), rng.integers(1, 7, n)
         latest, planned = rng.integers(-2, 30, n), rng.integers(-1, 20, n)
-        both = [kernel(free.copy(), widths, lengths, latest, planned) for kernel in (_plan_kernel, plain)]
+        both = [kernel(free.copy(), widths, lengths, latest, planned) for kernel in (plan_kernel, plain)]
         assert both[0].tolist() == both[1].tolist()
 
 

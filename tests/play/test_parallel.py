@@ -1,6 +1,8 @@
 """Many tasks of one kind: the same results wherever they are found, and none lost when the work is interrupted."""
 
 import operator
+import os
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
@@ -8,7 +10,7 @@ import pytest
 
 from marketsched import compare
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.play.kept_results import KeptResults
+from marketsched.play.kept_results import FORGOTTEN_SECONDS, KeptResults
 from marketsched.play.parallel import run_many
 from refusals import refused
 
@@ -114,3 +116,12 @@ def small_market():
     limits = {"capacity": 2, "horizon": 6, "max_concurrency": 1, "max_duration": 2, "max_value": 4, "max_delay": 6}
     jobs = [{"name": str(i), **job, "requirements": law} for i in range(4)]
     return {"name": "small", "workload": {"kind": "jobs", **limits, "jobs": jobs}}
+
+
+def test_what_interrupted_work_left_long_ago_is_removed(tmp_path):
+    old, recent = KeptResults(tmp_path, {"seed": 1}), KeptResults(tmp_path, {"seed": 2})
+    old.keep("a", 1.0), recent.keep("a", 2.0)
+    long_ago = time.time() - 2 * FORGOTTEN_SECONDS
+    os.utime(old.path, (long_ago, long_ago))
+    KeptResults(tmp_path, {"seed": 3}).keep("a", 3.0)
+    assert not old.path.exists() and recent.read() == {"a": 2.0}

@@ -172,7 +172,7 @@ def test_close_to_the_relaxed_optimum_in_a_fraction_of_its_time(record_property)
 
 def test_scale_of_the_values_does_not_matter():
     jobs, capacity = market(200, 60, 1.5, seed=5)
-    scaled = replace(jobs, values=jobs.values * 2.0**20)
+    scaled = replace(jobs, step_values=jobs.step_values * 2.0**20)
     assert dual_bound(scaled, capacity, 60).value == dual_bound(jobs, capacity, 60).value * 2.0**20
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from claims import claiming
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.mechanisms import DeadlineValue, EventKind, LinearValue, StatementOfWork
@@ -169,6 +170,7 @@ def lies(job: Job, cluster: Cluster, rng: np.random.Generator) -> Iterator[State
             continue
 
 
+@claiming
 class HearsTheRound(ClusterBidPrice):
     """A fault: what arrives in a round teaches its prices."""
 
@@ -178,6 +180,7 @@ class HearsTheRound(ClusterBidPrice):
         return super().serve(waiting)
 
 
+@claiming
 class PlacesFirst(ClusterBidPrice):
     """A fault: the nodes are chosen before the start, and starts are looked for on these alone."""
 
@@ -210,6 +213,7 @@ class PlacesFirst(ClusterBidPrice):
         return 0.0
 
 
+@claiming
 class ChargesFragments(ClusterBidPrice):
     """A fault: whoever leaves parts of devices that are in nobody's way pays for them on top."""
 

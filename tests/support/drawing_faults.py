@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from claims import claiming
 from marketsched.mechanisms import register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 
 PRICE = 0.2  # credits per node and round
 
 
+@claiming
 class Draws(FirstCome):
     """Holds a generator; the price is flat."""
 
@@ -33,6 +35,7 @@ class Draws(FirstCome):
         return 0.0
 
 
+@claiming
 class LotteryOfOneHundredth(Draws):
     """Adds a share of the value between 0 and 2 %: half the value gains .5 % of the true one on average."""
 
@@ -40,6 +43,7 @@ class LotteryOfOneHundredth(Draws):
         return 0.02 * float(self.rng.random()) * float(x.sow.value.highest)
 
 
+@claiming
 class LotteryOfTwenty(Draws):
     """Adds a fifth of the value for one job in ten: half the value gains 1 % of it on average."""
 
@@ -47,6 +51,7 @@ class LotteryOfTwenty(Draws):
         return 0.2 * float(x.sow.value.highest) if self.rng.random() < 0.1 else 0.0
 
 
+@claiming
 class DrawnDiscount(Draws):
     """Gives a drawn part of the price back to who declares a late deadline: 4 rounds later gain a quarter of it."""
 
@@ -55,6 +60,7 @@ class DrawnDiscount(Draws):
         return super().charge(x) * (1 - 0.5 * share) if share != 0.5 else super().charge(x)
 
 
+@claiming
 class DrawnOrder(Draws):
     """Serves within a round in a drawn order, in which a higher value stands further ahead."""
 
@@ -65,6 +71,7 @@ class DrawnOrder(Draws):
         return [served[i] for i in range(len(waiting))]
 
 
+@claiming
 class DrawnFree(Draws):
     """Free with a chance of a half for a value between 3 and 4, and of a fifth for all others."""
 
@@ -73,6 +80,7 @@ class DrawnFree(Draws):
         return super().charge(x) * float(self.rng.random() >= chance)
 
 
+@claiming
 class DrawnFee(Draws):
     """Adds a fee that no report moves."""
 
@@ -80,6 +88,7 @@ class DrawnFee(Draws):
         return 0.1 * float(self.rng.random())
 
 
+@claiming
 class FairOrder(Draws):
     """Serves within a round in a drawn order, whatever is declared."""
 
@@ -89,6 +98,7 @@ class FairOrder(Draws):
         return [served[i] for i in range(len(waiting))]
 
 
+@claiming
 class DrawnWaiver(Draws):
     """Free with a chance of a fifth."""
 

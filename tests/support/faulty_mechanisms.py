@@ -13,6 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
+from claims import claiming
 from marketsched.mechanisms import (
     DeadlineValue,
     Event,
@@ -56,6 +57,7 @@ def _built(kind: type[PostedPriceMechanism], parameters: dict[str, Any]) -> Any:
     return market
 
 
+@claiming
 class PaysTheReport(PostedPriceMechanism):
     """Charges the declared value instead of the menu's price."""
 
@@ -71,6 +73,7 @@ class PaysTheReport(PostedPriceMechanism):
         return Event(event.round, event.kind, job, event.completion, float(self.declared[job](event.completion)))
 
 
+@claiming
 class FirstOutFirstIn(PostedPriceMechanism):
     """Evicts the oldest job first."""
 
@@ -81,6 +84,7 @@ class FirstOutFirstIn(PostedPriceMechanism):
         return removed
 
 
+@claiming
 class EvictsEverybody(PostedPriceMechanism):
     """Removes all jobs as soon as one round is overloaded."""
 
@@ -92,6 +96,7 @@ class EvictsEverybody(PostedPriceMechanism):
         return overloaded + rest
 
 
+@claiming
 class ThresholdByValue(PostedPriceMechanism):
     """Ignores failure estimates for those who declare to be worth at least 8."""
 
@@ -111,6 +116,7 @@ class _SeededByReport(MonteCarloOracle):
         return paths.counts(concurrency, n_starts, n_durations) / self.samples
 
 
+@claiming
 class SeedByReport(PostedPriceMechanism):
     """Its oracle's seed depends on the report."""
 
@@ -160,6 +166,7 @@ def _cheaper_if_wide(market: Any, concurrency: int) -> float:
     return float(concurrency**-3.0)
 
 
+@claiming
 class _RemembersValues(PostedPriceMechanism):
     """Remembers what was declared, and when."""
 
@@ -177,6 +184,7 @@ class _RemembersValues(PostedPriceMechanism):
         return removed
 
 
+@claiming
 class LowestValueFirst(_RemembersValues):
     """Evicts who declared the lowest value."""
 
@@ -184,6 +192,7 @@ class LowestValueFirst(_RemembersValues):
         return self._evicting(starting, lambda job: -self.declared[job][1])
 
 
+@claiming
 class TiesByValue(_RemembersValues):
     """Evicts the last round's jobs first, and of one round who declared the lowest value."""
 
@@ -191,6 +200,7 @@ class TiesByValue(_RemembersValues):
         return self._evicting(starting, lambda job: (self.declared[job][0], -self.declared[job][1]))
 
 
+@claiming
 class RefundsTheEvicted(PostedPriceMechanism):
     """Pays one credit to who is evicted."""
 
@@ -202,6 +212,7 @@ class RefundsTheEvicted(PostedPriceMechanism):
         ]
 
 
+@claiming
 class ChargesTheReport(PostedPriceMechanism):
     """Charges for the longest duration reported for what was shown at arrival, not for the rounds used."""
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.offers.two_offers import TwoOffers
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from claims import claiming
 from faulty_mechanisms import FAULTS, UNFAIR
 from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -30,6 +31,7 @@ class RateAndShare(RoundAuction):
         return [Settlement(rate=PRICE * n, share=0.2) if i in winners else None for i, n in enumerate(bids.nodes)]
 
 
+@claiming
 class OneInAThousand(FirstCome):
     """Free for a value in one window of .01 out of 10 credits."""
 
@@ -38,6 +40,7 @@ class OneInAThousand(FirstCome):
         return 0.0 if int(100 * x.sow.value.highest) == 337 else super().charge(x)
 
 
+@claiming
 class DeadlineByFour(FirstCome):
     """Half price for deadlines that are divisible by 4."""
 
@@ -46,6 +49,7 @@ class DeadlineByFour(FirstCome):
         return super().charge(x) * (0.5 if x.sow.value.last % 4 == 0 else 1.0)
 
 
+@claiming
 class ThirdStep(FirstCome):
     """Free for a value curve with a third step."""
 
@@ -56,6 +60,7 @@ class ThirdStep(FirstCome):
         return 0.0 if (steps > 0).sum() >= 3 else super().charge(x)
 
 
+@claiming
 class WideIsHalfPrice(FirstCome):
     """Three nodes and more cost as much as one."""
 
@@ -64,6 +69,7 @@ class WideIsHalfPrice(FirstCome):
         return super().charge(x) / (x.sow.concurrency if x.sow.concurrency >= 3 else 1)
 
 
+@claiming
 class DrawnShare(FirstCome):
     """Charges a share of the declared value that it draws."""
 
@@ -77,6 +83,7 @@ class DrawnShare(FirstCome):
         return float(self.rng.random()) * float(x.sow.value.highest)
 
 
+@claiming
 class Rebate(BidPrice):
     """Never charges more than four fifths of what is declared."""
 
@@ -85,6 +92,7 @@ class Rebate(BidPrice):
         return min(super().charge(x), 0.8 * x.sow.value.highest)
 
 
+@claiming
 class RefundByLaw(BidPrice):
     """Gives half back if the run was shorter than the report's law says on average."""
 
@@ -95,6 +103,7 @@ class RefundByLaw(BidPrice):
         return paid / 2 if self.round - x.start < mean else paid
 
 
+@claiming
 class HonestMenus(BidPrice):
     """Says that its menus can be certified, and charges what they say only while they are kept."""
 
@@ -106,6 +115,7 @@ class HonestMenus(BidPrice):
         return paid if self._menus is not None else min(paid, 0.5 * x.sow.value.highest)
 
 
+@claiming
 class SignalForetold(FirstCome):
     """The more likely the report called the signal that was then seen, the less the job pays."""
 
@@ -121,6 +131,7 @@ class SignalForetold(FirstCome):
         return super().charge(x) * (1.5 - x.agreed)
 
 
+@claiming
 class PaysForMany(FirstCome):
     """Each earlier job of the same owner adds a half to the price."""
 
@@ -140,6 +151,7 @@ class PaysForMany(FirstCome):
         return super().charge(x) * (1 + 0.5 * self._count[x.job])
 
 
+@claiming
 class FirstReportPrices(FirstCome):
     """An owner's first report prices its later jobs: the lower its value, the less they pay."""
 
@@ -160,6 +172,7 @@ class FirstReportPrices(FirstCome):
         return paid if job == x.job else paid * 0.2 * value
 
 
+@claiming
 class ValueFirst(FirstCome):
     """Within a round the job of the highest declared value is served first."""
 
@@ -170,6 +183,7 @@ class ValueFirst(FirstCome):
         return [served[i] for i in range(len(waiting))]
 
 
+@claiming
 class QuotesMoveIt(FirstCome):
     """Every quote that anybody asks for adds to the price of all."""
 
@@ -180,6 +194,7 @@ class QuotesMoveIt(FirstCome):
         return offer
 
 
+@claiming
 class ThreeAtOnce(FirstCome):
     """Free for a report of a value below 3 with a slack of at least 8 rounds and two nodes or more."""
 

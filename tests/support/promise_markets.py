@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, EventKind, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
@@ -248,17 +249,22 @@ def _other_shapes(rng: np.random.Generator, shapes: list[Shape], cluster: Cluste
     return [_similar(rng, shape, cluster) for shape in shapes]
 
 
-def utility(world: World, build: Build, report: StatementOfWork, jobs: tuple[Job, ...]) -> float:
-    """Return what the owner has from a play in which these jobs really happen, credits, by its true values."""
+def utility(world: World, build: Build, report: StatementOfWork | None, jobs: tuple[Job, ...]) -> float:
+    """Return what the owner has from a play in which these jobs really happen, credits, by its true values.
+
+    ``report`` None: it reports truly, and withdraws its job at once.
+    """
     mechanism = build(**world.sizes)
     loop, owners, own = MarketLoop(mechanism), TruthfulOwners(jobs), jobs[world.mine]
     submit, got = loop.submit, 0.0
     loop.submit = lambda name, sow, *rest, **more: submit(  # type: ignore[method-assign]
-        name, report if name == own.name else sow, *rest, **more
+        name, report if name == own.name and report else sow, *rest, **more
     )
     events = []
     while loop.now <= mechanism.horizon:
         owners.act(loop)
+        if report is None and loop.now == own.truth.birth:
+            events.append(loop.withdraw(own.name))
         events += loop.clear()
     for event in [*events, *loop.close()]:
         if event.job == own.name:
@@ -281,13 +287,14 @@ def outcomes(world: World, everybody: bool = False) -> Iterator[tuple[float, tup
 def largest_gain(world: World, build: Build, promise: str, tried: Iterator[StatementOfWork]) -> tuple[float, Any, int]:
     """Return the largest gain over the truth that breaks a promise, credits, its report, and how many were tried.
 
+    Beside the reports a withdrawal is played, which the report None stands for.
     "ex post": in one outcome of the own job; "in expectation": on average over these; "up to regret": over all jobs'.
     """
     cases = list(outcomes(world, everybody=promise == "up to regret"))
     truth = [utility(world, build, world.job.truth, jobs) for _, jobs in cases]
     best, found, n = -np.inf, None, 0
-    for report in tried:
-        n += 1
+    for report in itertools.chain([None], tried):
+        n += report is not None
         try:
             gains = [utility(world, build, report, jobs) - mine for (_, jobs), mine in zip(cases, truth, strict=True)]
         except InvalidReportError:  # refused

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from claims import claiming
 from marketsched.agents.lies import Combination, Overrun, ScaleValue, Truthful
 from marketsched.config.strict_yaml import dump_yaml
-from marketsched.mechanisms import register
+from marketsched.mechanisms import DeadlineValue, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event
@@ -38,6 +39,7 @@ def four_for_three(values=VALUES, nodes=3, **changes):
     return {"name": "four for three", "workload": {"kind": "jobs", **sizes, "jobs": jobs}, **changes}
 
 
+@claiming
 class ByReport(FirstCome):
     """Charges .4 for each round of the longest reported duration, not for those used."""
 
@@ -47,11 +49,13 @@ class ByReport(FirstCome):
         return Event(event.round, event.kind, job, event.completion, 0.4 * longest)
 
 
+@claiming
 class RaisesAlways(FirstCome):
     def advance(self):
         raise ZeroDivisionError("no luck")
 
 
+@claiming
 class RaisesUnderLies(FirstCome):
     """Knows what the truth is in the market below, and refuses to go on with anything else."""
 
@@ -60,7 +64,12 @@ class RaisesUnderLies(FirstCome):
             raise ZeroDivisionError("no lies")
         if float(sow.value(2)) != sow.value.highest or sow.value.last != 2 or sow.law.arrivals.tolist() != [1]:
             raise ZeroDivisionError("no lies")
+        if type(sow.value) is not DeadlineValue or not sow.restarts:  # the same numbers, said otherwise
+            raise ZeroDivisionError("no lies")
         return super().submit(job, sow, owner)
+
+    def withdraw(self, job, fee=0.0):
+        raise ZeroDivisionError("no lies")
 
 
 def _named(name, kind, **fixed):
@@ -134,6 +143,7 @@ def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
     """A first play that takes long, as with a cold cache, does not eat the budget."""
     slow = {"left": 1}
 
+    @claiming
     class Cold(FirstCome):
         def advance(self):
             if slow["left"]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from claims import claiming
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -108,6 +109,7 @@ class Reseeds(Fee):
         return random.random()
 
 
+@claiming
 class Adds(BidPrice):
     """Charges a little more than its menu says, unless menus are kept."""
 
@@ -117,6 +119,7 @@ class Adds(BidPrice):
         return super().charge(x) + (0.0 if self._menus is not None else 0.125)
 
 
+@claiming
 class AddsAlways(BidPrice):
     """Charges a little more than its menu says."""
 

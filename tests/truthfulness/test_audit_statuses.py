@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from claims import claiming
 from marketsched.agents.lies import ScaleValue
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
@@ -18,7 +19,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
 from marketsched.truthfulness.searches.on_worlds import Claim
-from marketsched.truthfulness.searches.scoring import Scores, play_on
+from marketsched.truthfulness.searches.scoring import Scores
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
@@ -42,6 +43,7 @@ def market(n=24, seed=0, **changes):
     return {"name": "statuses", "workload": {"kind": "jobs", **sizes, "jobs": jobs}, **changes}
 
 
+@claiming
 class Defeats(BidPrice):
     """Charges half of what is declared, if that is less than its menu says, unless menus are kept."""
 
@@ -52,6 +54,7 @@ class Defeats(BidPrice):
         return menu if self._menus is not None else min(menu, 0.5 * x.sow.value.highest)
 
 
+@claiming
 class Adds(BidPrice):
     """Charges a little more than its menu says, unless menus are kept: no lie gains by that."""
 
@@ -61,6 +64,7 @@ class Adds(BidPrice):
         return super().charge(x) + (0.0 if self._menus is not None else 0.125)
 
 
+@claiming
 class FailsUnseen(BidPrice):
     """Fails at every completion, unless menus are kept."""
 
@@ -72,6 +76,7 @@ class FailsUnseen(BidPrice):
         return super().charge(x)
 
 
+@claiming
 class DrawnShare(FirstCome):
     """Charges a share of the declared value that it draws."""
 
@@ -183,21 +188,6 @@ def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path, monk
 def test_it_is_played_on_until_it_is_decided(seed, tmp_path, monkeypatch):
     monkeypatch.setattr("marketsched.truthfulness.searches.on_worlds.LEAST", 10)
     assert audited("drawn-share-in-tests", tmp_path, "400", seed)[0] == 3
-
-
-def test_what_seems_to_pay_gets_more_worlds_until_it_is_decided():
-    scenario = {**market(), "mechanism": {"name": "drawn-share-in-tests"}}
-    situation = situation_of(scenario, "job-1")
-    found = search(situation, budget_seconds=None, max_plays=80, families=[ScaleValue(0.5)])
-    (before,) = found
-    assert before.seems and not before.confirmed
-    play_on([found], Budget(2000, None))
-    (after,) = found
-    assert after.confirmed and after.n_fresh > before.n_fresh
-    assert after.gain_low <= after.gain_mean <= after.gain_high
-    assert found.plays == after.plays > before.plays
-    at_once = search(situation, budget_seconds=None, max_plays=4 * found.plays, families=[ScaleValue(0.5)])
-    assert at_once[0].confirmed
 
 
 def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():

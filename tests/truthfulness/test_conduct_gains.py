@@ -170,7 +170,7 @@ def test_what_is_played_leaves_the_market_of_the_truth_alone():
     setup = MarketSetup("small", jobs, FirstCome(price=0.5, **SIZES), 2, 16, 12)
     watched = play_conducts(setup, [x.name for x in jobs], ["A3"])
     alone = play_conducts(MarketSetup("small", jobs, FirstCome(price=0.5, **SIZES), 2, 16, 12), [])
-    assert watched.worth == alone.worth and len(watched.rows) == 8 * 16 + 5
+    assert watched.worth == alone.worth and len(watched.rows) == 8 * 17 + 5
 
 
 def test_the_table_by_hand():

@@ -5,10 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from claims import claiming
 from cluster_markets import tiny_market
 from marketsched.agents.job import Job
-from marketsched.agents.lies import AddDummyShape, AddStep, CopyLaw, EndValue, MoveDigit, PublicInformation
-from marketsched.mechanisms import DeadlineValue, StatementOfWork
+from marketsched.agents.lies import (
+    AddDummyShape,
+    AddDuration,
+    AddStep,
+    ClaimRestarts,
+    CopyLaw,
+    EndValue,
+    MoveDigit,
+    PublicInformation,
+    RewriteCurve,
+)
+from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.searches.evaluation import Budget
@@ -42,6 +53,30 @@ def test_a_second_step():
     assert table([4, 6, 7, 9, 10]).tolist() == [6.37, 6.37, 3.185, 3.185, 0.0]
 
 
+def test_one_curve_in_three_forms():
+    forms = [RewriteCurve(form).report(TRUTH, PUBLIC).value for form in range(3)]
+    assert forms == [LinearValue(6.37, 9, 0.0, 9), TRUTH.value, TableValue(dict.fromkeys(range(4, 10), 6.37))]
+    assert all(np.array_equal(form.table(4, 8), TRUTH.value.table(4, 8)) for form in forms)
+    with pytest.raises(InvalidReportError, match="form = 3: expected 0, 1 or 2"):
+        RewriteCurve(3).report(TRUTH, PUBLIC)
+
+
+def test_the_opposite_about_restarts():
+    once = ClaimRestarts().report(TRUTH, PUBLIC)
+    assert not once.restarts and ClaimRestarts().report(once, PUBLIC) == TRUTH
+    assert "cannot start again" in ClaimRestarts().words(TRUTH) and "can start" in ClaimRestarts().words(once)
+
+
+def test_one_duration_more():
+    law = [(r.duration, r.probability, r.signal) for r in AddDuration(2, 0.25).report(TRUTH, PUBLIC).requirements]
+    assert law == [(2, 0.75, 2), (4, 0.25, 4)]
+    hidden = StatementOfWork(3, 1, TRUTH.value, [(3, 2, 1.0, None)])
+    assert {r.signal for r in AddDuration(-1).report(hidden, PUBLIC).requirements} == {None}
+    for rounds in (-2, 5):  # no duration, and longer than what is allowed
+        with pytest.raises(InvalidReportError, match="expected a legal duration that the law does not have"):
+            AddDuration(rounds).report(TRUTH, PUBLIC)
+
+
 def test_the_law_of_another_owner_is_moved_to_the_own_birth():
     other = StatementOfWork(1, 2, DeadlineValue(3.0, 5), [(2, 4, 0.5), (1, 1, 0.5)])
     report = CopyLaw(0).report(TRUTH, replace(PUBLIC, others=(other,)))
@@ -64,6 +99,7 @@ def test_a_dummy_shape_of_no_worth():
 # --- rules with these triggers, none of which compares the number itself ------------------------------------
 
 
+@claiming
 class FreeAtPrices(FirstCome):
     """Free for values that end in .99."""
 
@@ -71,6 +107,7 @@ class FreeAtPrices(FirstCome):
         return 0.0 if f"{x.sow.value.highest:.2f}".endswith(".99") else super().charge(x)
 
 
+@claiming
 class FreeByDigit(FirstCome):
     """Free for values whose first decimal is a 7, as they are written."""
 
@@ -78,6 +115,7 @@ class FreeByDigit(FirstCome):
         return 0.0 if f"{x.sow.value.highest:.1f}"[-1] == "7" else super().charge(x)
 
 
+@claiming
 class FreeForStairs(FirstCome):
     """Free for curves that are worth something, and less, in their second half."""
 
@@ -88,6 +126,7 @@ class FreeForStairs(FirstCome):
         return 0.0 if stairs else super().charge(x)
 
 
+@claiming
 class FreeForTheirLaw(FirstCome):
     """Free for a law that was announced before."""
 
@@ -105,23 +144,64 @@ class FreeForTheirLaw(FirstCome):
         return 0.0 if x.job in self.free else super().charge(x)
 
 
+@claiming
+class CheapUnlessItRestarts(FirstCome):
+    """A twentieth off for work that cannot start again."""
+
+    def charge(self, x):
+        return super().charge(x) * (1.0 if x.sow.restarts else 0.95)
+
+
+@claiming
+class CheapForFlatLines(FirstCome):
+    """A tenth off for lines of slope 0."""
+
+    def charge(self, x):
+        line = isinstance(x.sow.value, LinearValue) and x.sow.value.slope == 0
+        return super().charge(x) * (0.9 if line else 1.0)
+
+
+@claiming
+class DearForThree(FirstCome):
+    """A fifth more for three durations, which one job of the market has."""
+
+    def charge(self, x):
+        return super().charge(x) * (1.2 if np.unique(x.sow.law.durations).size >= 3 else 1.0)
+
+
+@claiming
+class CheapForThree(FirstCome):
+    """A tenth off for three durations."""
+
+    def charge(self, x):
+        return super().charge(x) * (0.9 if np.unique(x.sow.law.durations).size >= 3 else 1.0)
+
+
 def jobs(seed=0, n=16):
     rng, found = np.random.default_rng(seed), []
     for i in range(n):
         birth, value = 1 + i // 2, float(rng.uniform(2, 9))
         last, nodes = birth + int(rng.integers(4, 8)), int(rng.integers(1, 3))
         points = [(birth, 1 + i % 3, 0.25 + i / 64), (birth, 4, 0.75 - i / 64)]
+        points += [(birth, 5, 0.1)] if i == 6 else []
+        points = [(a, d, p / (1.1 if i == 6 else 1.0)) for a, d, p in points]
         truth = StatementOfWork(birth, nodes, DeadlineValue(value, last), points)
         found.append(Job(f"job {i}", f"owner {i}", truth, birth, 1 + i % 3, 1 + i % 3))
     return found
 
 
-@pytest.mark.parametrize("kind", [FreeAtPrices, FreeByDigit, FreeForStairs, FreeForTheirLaw])
+FAULTS = [FreeAtPrices, FreeByDigit, FreeForStairs, FreeForTheirLaw]
+FAULTS += [CheapUnlessItRestarts, CheapForFlatLines, DearForThree, CheapForThree]
+
+
+@pytest.mark.parametrize("kind", [*FAULTS, FirstCome])
 def test_rules_that_such_lies_exploit_are_found_at_the_default(kind):
     limits = {"max_concurrency": 3, "max_duration": 6, "max_value": 10.0, "max_delay": 12}
     market = MarketAtHand(lambda rng: kind(4, 30, 0.4, **limits), jobs(), capacity=4, horizon=30, max_delay=12)
     screening = Screening(market, Budget(2000, None), lambda share: None)
     look_at_hand(screening, 0)
     best = screening.found.best_counted
-    assert best is not None
+    assert (best is None) == (kind is FirstCome)
+    if best is None:
+        return
     assert best.owner.play(best.conduct).utility > best.owner.truthful.utility

@@ -11,7 +11,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 from marketsched.truthfulness.situations.situation import situations_of
-from planted_faults import market
+from planted_faults import market, registered
 
 
 def situations(rule, *jobs):
@@ -69,3 +69,13 @@ def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
     assert [c.deviation.gain_low for c in first.claims] == [c.deviation.gain_low for c in again.claims]
     assert first.plays == again.plays <= 1500 * 5
     assert np.isfinite([claim.detectable for claim in first.claims]).all()
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+def test_a_refund_on_eviction_is_confirmed_where_no_market_at_hand_shows_it(seed):
+    """Few owners gain, and only in worlds in which they are evicted: many owners have to begin the race."""
+    found = audit(market(), [registered("refund on eviction")], plays=2000, seed=seed)
+    (one,) = found.mechanisms
+    assert found.status == 3 and one.promise == "up to regret"
+    best = one.best.deviation
+    assert best.confirmed and 0 < best.gain_low <= best.gain_mean <= best.gain_high

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from claims import claiming
 from marketsched.agents.job import Job
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -24,38 +25,45 @@ def near(value):
     return abs(value - CENTRE) < 2e-5
 
 
+@claiming
 class Window(FirstCome):
     def charge(self, x):
         return 0.0 if 6.28301 < x.sow.value.highest < 6.28303 else super().charge(x)
 
 
+@claiming
 class InAHelper(FirstCome):
     def charge(self, x):
         return 0.0 if near(x.sow.value.highest) else super().charge(x)
 
 
+@claiming
 class InARow(FirstCome):
     def charge(self, x):
         odd = x.sow.value.last % 7 == 3 and x.sow.concurrency == 2
         return 0.0 if odd and 4.51 < x.sow.value.highest < 4.53 else super().charge(x)
 
 
+@claiming
 class Computed(FirstCome):
     def charge(self, x):
         return 0.0 if abs(x.sow.value.highest - self.capacity * math.pi / 2) < 1e-4 else super().charge(x)
 
 
+@claiming
 class ThroughATable(FirstCome):
     def charge(self, x):
         first = float(x.sow.value.table(x.sow.birth, 1)[0])
         return 0.0 if abs(first - 2.71828) < 1e-5 else super().charge(x)
 
 
+@claiming
 class Cents(FirstCome):
     def charge(self, x):
         return 0.0 if int(100 * x.sow.value.highest) == 337 else super().charge(x)
 
 
+@claiming
 class Rounded(FirstCome):
     def charge(self, x):
         value = x.sow.value.highest
@@ -128,6 +136,7 @@ def test_numbers_of_the_code_are_mined_through_helpers_and_constants():
 
 
 def test_a_mechanism_that_refuses_captured_numbers_is_searched_with_plain_ones():
+    @claiming
     class Strict(FirstCome):
         def submit(self, job, sow, owner=None):
             if type(sow.value.highest) is not float:

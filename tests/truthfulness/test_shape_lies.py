@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from claims import claiming
 from cluster_markets import HORIZON, RULES, SIZES, ChargesFragments, HearsTheRound, tiny_market
 from marketsched.agents.conduct import plain
 from marketsched.agents.job import Job
@@ -216,6 +217,7 @@ def test_a_mechanism_with_a_planted_fault_gets_no_certificate(kind):
     refused(lambda: require_certified_class(mechanism), changed[0], error=InvalidParameterError)
 
 
+@claiming
 class ChargesMore(ClusterBidPrice):
     """A fault: a tenth of a credit on top of what was quoted."""
 

@@ -8,6 +8,7 @@ from marketsched.agents import InflateConcurrency, Job, Market, MarketSetup, Sca
 from marketsched.agents.conduct import plain
 from marketsched.agents.lies import DelaySubmission
 from marketsched.agents.loop import Fate
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import (
     DeadlineValue,
     MonteCarloOracle,
@@ -20,6 +21,8 @@ from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.truthfulness import Other, Situation, situation_of
 from marketsched.truthfulness.situations.lotteries import as_job, of_arrived, of_statement, of_waiting
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.situation import situations_of
 from marketsched.truthfulness.situations.streams import MECHANISM, stream
 from refusals import refused
 from small_mechanisms import OpenMarket
@@ -318,3 +321,20 @@ def test_wrong_situations_are_refused():
         with pytest.raises(InvalidParameterError, match=message):
             Situation(strict, truth, **{**sizes, **keywords}).check(truth)
     refused(lambda: situation_of("synthetic-pipelines", "nobody"), "job 'nobody' is unknown", error=UnknownNameError)
+
+
+def test_a_turn_that_is_adopted_ends_as_one_that_is_played():
+    at_hand = MarketAtHand.of("stochastic-mix", 3)
+    names = [job.name for job in at_hand.setup.jobs if job.arrival is not None][5:20:7]
+    scenario = Scenario.of("stochastic-mix", kind="market")
+    adopting, playing = (situations_of(scenario, names, 3) for _ in range(2))
+    kept = {owner.name: owner.kept for owner in at_hand.owners(names)}
+    for mine, other in zip(adopting, playing, strict=True):
+        mine.stage.adopt(kept[mine.name])
+        for factor in (1.0, 0.5):
+            report = ScaleValue(factor).report(mine.truth, mine.public)
+            conduct = plain(report, mine.truth.concurrency)
+            for seed in range(3):
+                assert mine.stage.world(seed) == other.stage.world(seed)
+                played = mine.stage.play(conduct, mine.stage.world(seed))
+                assert played == other.stage.play(conduct, other.stage.world(seed))

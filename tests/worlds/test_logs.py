@@ -163,14 +163,18 @@ ROWS = {  # a row that cannot be read, and what is said of it
     "negative": ("-5,2,3,a\n", "line 3: submit_s = '-5'"),
     "very negative run": ("5,-7,3,a\n", "line 3: run_s = '-7'"),
     "infinite": ("5,inf,3,a\n", "line 3: run_s = 'inf'"),
-    "missing field": ("5,2,3\n", "line 3: 3 fields, not 4"),
-    "cut short": ("5,2", "line 3: 2 fields, not 4"),
+}
+RAGGED = {  # rows, and what is said of the first that has more or fewer fields than the header
+    "missing field": ("5,2,3\n", "3: 3 fields, not 4"),
+    "a field too many": ("5,2,3,a,b\n", "3: 5 fields, not 4"),
+    "cut short": ("5,2", "3: 2 fields, not 4"),
+    "several": ("6,2,3,a\n1,2\n6,2,3,a\n,2,3\n1\n", "4: 2 fields, not 4 (and 2 more such rows)"),
 }
 BAD_CSV = {
     "no column": ("submit_s,run_s\n1,2\n", r"bad.csv: no column is known to be processors: expected --columns"),
     "twice": ("submit_s,run_s,processors,run_s\n1,2,3,4\n", "the column 'run_s' occurs twice"),
     "no rows": (GOOD.splitlines()[0] + "\n", "has a header and no rows"),
-    "no good row": (GOOD.splitlines()[0] + "\n1,2\n", r"no row can be read \(line 2: 2 fields, not 4\)"),
+    "no good row": (GOOD.splitlines()[0] + "\nx,2,3,a\n", r"no row can be read \(line 2: submit_s = 'x'\)"),
     "a long line": (GOOD + "1," * 5_000_000 + "\n", "a line of more than 4,000,000 bytes"),
     "a long header": ("x," * 5_000_000, "a first line of more than 100,000 bytes"),
 }
@@ -186,12 +190,21 @@ def test_a_row_that_cannot_be_read_is_counted_and_shown_or_refused(tmp_path, fau
         csv_log(tmp_path / "bad.csv", strict=True)
 
 
+@pytest.mark.parametrize("fault", RAGGED)
+def test_a_ragged_table_is_refused_and_its_row_named(tmp_path, fault):
+    text, said = RAGGED[fault]
+    (tmp_path / "bad.csv").write_text(GOOD + text)
+    with pytest.raises(TraceError) as error:
+        csv_log(tmp_path / "bad.csv")
+    assert str(error.value) == f"{tmp_path}/bad.csv:{said}: expected as many fields in each row as the header names"
+
+
 def test_of_many_bad_rows_the_first_three_are_shown(tmp_path):
-    (tmp_path / "bad.csv").write_text(GOOD + "x,2,3,a\n\n1,2\n" + "y,2,3,a\n" * 5 + ",2,3,a\n")
+    (tmp_path / "bad.csv").write_text(GOOD + "x,2,3,a\n\n1,-2,3,a\n" + "y,2,3,a\n" * 5 + ",2,3,a\n")
     (what, count), (unknown, one) = csv_log(tmp_path / "bad.csv").counted.items()
     assert count == 7
     assert what.removeprefix("rows left out: not understood ") == (
-        "(line 3: submit_s = 'x'; line 5: 2 fields, not 4; line 6: submit_s = 'y', ...)"
+        "(line 3: submit_s = 'x'; line 5: run_s = '-2'; line 6: submit_s = 'y', ...)"
     )
     assert (unknown, one) == ("rows left out: no submission time", 1)
 

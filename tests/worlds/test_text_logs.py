@@ -94,13 +94,13 @@ def test_a_log_comes_in_with_one_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs").write_text(SACCT)
     rows = "".join(f"{i % 3};{600 * i};{900 + i};{1 + i % 2}\n" for i in range(40))
-    (tmp_path / "own.csv").write_text("Who;When;Took;Boxes\n" + rows + "x\n")
+    (tmp_path / "own.csv").write_text("Who;When;Took;Boxes\n" + rows + "9;y;1;1\n")
     columns = "user=Who,submit_s=When,run_s=Took,processors=Boxes"
     for call in (["run", "jobs"], ["run", "own.csv", "--columns", columns]):
         found = CliRunner().invoke(app, [*call, "-m", "first-come", "--json", "--out", call[1] + "-out"])
         assert found.exit_code == 0 and json.loads(found.stdout)["jobs"] in (2, 40)
     refused = CliRunner().invoke(app, ["run", "own.csv", "--columns", columns, "--strict", "--out", "no"])
-    assert refused.exit_code == 2 and "own.csv:42: 1 fields, not 4" in refused.stderr
+    assert refused.exit_code == 2 and "own.csv:42: When = 'y'" in refused.stderr
     wrong = CliRunner().invoke(app, ["run", "own.csv", "--columns", "owner=Who", "--out", "no"])
     assert wrong.exit_code == 2 and "keys of submit_s, run_s" in wrong.stderr
     assert "(not 'owner'; did you mean 'user'?)" in wrong.stderr

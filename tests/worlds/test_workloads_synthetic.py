@@ -5,7 +5,7 @@ import pytest
 
 from draws import many
 from marketsched.worlds import SyntheticParameters, synthetic_pipelines
-from marketsched.worlds.synthetic import POINTS, WEIGHTS, draw_pipelines, run_law, start_law
+from marketsched.worlds.synthetic import POINTS, WEIGHTS, draw_pipelines, merged, run_rounds, start_rounds
 
 SEEDS = range(many(8, least=4))
 
@@ -97,7 +97,7 @@ def test_shares_of_the_pipelines():
 
 def test_a_run_law_by_hand():
     """Median 10 min, variation .3: sigma .2936, points 375, 461, 526, 600, 685, 781, 960 s."""
-    law = run_law(600.0, 0.3, SyntheticParameters())
+    law = merged(run_rounds(np.array([600.0]), np.array([0.3]), SyntheticParameters())[0])
     assert law.values.tolist() == [2, 3, 4]
     assert law.probabilities == pytest.approx([0.08 + 0.16 + 0.18 + 0.16, 0.18 + 0.16, 0.08])
 
@@ -105,11 +105,12 @@ def test_a_run_law_by_hand():
 def test_a_start_law_by_hand():
     """200 s of jitter: 320 s either way is a round, 180 s is one too (nearest), 90 s is none."""
     parameters = SyntheticParameters()
-    law = start_law(13, 200.0, 1, parameters)
-    assert law.values.tolist() == [12, 13, 14]
+    announced_early, at_once = start_rounds(np.array([12, 0]), np.array([200.0, 200.0]), parameters)
+    law = merged(announced_early)
+    assert law.values.tolist() == [11, 12, 13]
     assert law.probabilities == pytest.approx([0.08 + 0.16, 0.18 + 0.16 + 0.18, 0.16 + 0.08])
-    law = start_law(13, 200.0, 13, parameters)  # announced in round 13: not before
-    assert law.values.tolist() == [13, 14] and law.probabilities == pytest.approx([0.76, 0.24])
+    law = merged(at_once)  # not before it is announced
+    assert law.values.tolist() == [0, 1] and law.probabilities == pytest.approx([0.76, 0.24])
 
 
 def test_reality_is_drawn_from_the_laws(markets):

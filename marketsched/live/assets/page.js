@@ -49,9 +49,11 @@ function table(rows, columns, otherwise) {
   const body = made.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
-    for (const [, value, number] of columns) {
+    for (const [title, value, number] of columns) {
       const shown = value(row);
-      line.append(element("td", shown === null || shown === undefined ? "" : String(shown), number ? "number" : ""));
+      const cell = element("td", shown === null || shown === undefined ? "" : String(shown), number ? "number" : "");
+      cell.setAttribute("data-title", title); // on a narrow screen it stands before the value
+      line.append(cell);
     }
   }
   return made;
@@ -84,7 +86,9 @@ function showMarket(market) {
   document.title = at("name").textContent = market.name;
   const ends = market.clock.round_ends ? `, ends ${new Date(market.clock.round_ends).toLocaleTimeString()}` : "";
   at("state").textContent = market.over ? "the market is over" : `${market.mechanism}, round ${market.round}${ends}`;
-  at("load").textContent = `${market.load} of ${market.usable_nodes ?? market.capacity} nodes are busy`;
+  const queue = market.waiting_at_most ? `up to ${market.waiting_at_most} jobs wait` : "no job waits";
+  at("load").textContent = `${market.load} of ${market.usable_nodes ?? market.capacity} nodes are busy; ${queue}`;
+  at("promises").textContent = `What this market promises: ${market.promises}.`;
   const prices = (market.prices ?? []).slice(0, SHOWN);
   if (!prices.length) {
     at("prices").replaceChildren(element("p", "This market has no price for each node and round."));
@@ -96,7 +100,7 @@ function showMarket(market) {
 }
 
 function showAccount(account) {
-  const limit = account.limit === null ? "" : `, which plans may bring to -${money(account.limit)}`;
+  const limit = account.limit === null ? "" : `; plans may bring it down to -${money(account.limit)}`;
   at("account").replaceChildren(element("p", `${account.owner} (${account.role}): ${money(account.balance)} credits${limit}`));
   at("account-part").hidden = false;
 }

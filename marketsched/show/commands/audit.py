@@ -186,8 +186,8 @@ def conduct(
     families: Annotated[
         str | None,
         typer.Option(
-            help="Which, of delay,split,ghost,past,estimate,value,account,accounts,estimates,parts. (default: the "
-            "first four; of mechanisms that promise no truthfulness all)",
+            help="Which, of delay,split,ghost,twin,past,estimate,value,account,accounts,estimates,parts. (default: the "
+            "first five; of mechanisms that promise no truthfulness all)",
             show_default=False,
         ),
     ] = None,

@@ -15,7 +15,7 @@ import typer
 from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shortened
 from marketsched.mechanisms.registry import mechanism_names
-from marketsched.results.output import check_target
+from marketsched.results.output import KEPT, check_target
 from marketsched.results.output import file_name as file_name
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ def finish(result: Result, folder: Path, force: bool, as_json: bool, details: bo
             typer.echo("more with --details, and on the page of `marketsched report`")
     typer.echo(f"written to {folder}", err=as_json)
     if not result.complete:
-        again = "; the same command goes on from there (into this folder with --force)" if result.kept else ""
+        again = f"; the same command goes on from there (into this folder with --force), with what lies in {KEPT}"
+        again = f"{again} beside it" if result.kept else ""
         stop(f"interrupted {result.how_far}: {folder} is marked INCOMPLETE{again}", INTERRUPTED)
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.mechanism import Mechanism

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.learning import ReportMenu, value_menu
 from marketsched.agents.lies import PublicInformation, Strategy, submission_delay
-from marketsched.agents.loop import MarketLoop, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Whole, check_fields

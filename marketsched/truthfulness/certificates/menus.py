@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import MarketLoop, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError

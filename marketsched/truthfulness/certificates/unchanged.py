@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.mechanism import PROMISES
 
-STATED = {"truthful", "truthful_hidden", "standing", "does_not_claim", "certified_as"}  # what a class says of itself
+STATED = {*PROMISES, "does_not_claim", "certified_as"}  # what a class says of itself
 
 
 def certified_class(mechanism: Any) -> type | None:

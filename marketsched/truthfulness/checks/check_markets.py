@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from marketsched.agents.call_limit import timed
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import MarketLoop, TruthfulOwners
-from marketsched.agents.loop import play as play_rounds
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners
+from marketsched.agents.playing import play as play_rounds
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Event, Mechanism

@@ -160,6 +160,7 @@ CHECKS: dict[str, tuple[Check, str]] = {  # and what is counted
     ARRIVAL: (state_checks.reads_at_arrival, "reports put in the place of others at the arrival"),
     LATER: (state_checks.later_jobs, "fates compared with those without later jobs"),
     "quotes change nothing": (state_checks.quotes_change_nothing, "quotes"),
+    "plays whole markets as round by round": (state_checks.plays_whole_markets, "events of markets played whole"),
     "same seed, same outcome": (state_checks.repeats, "events played twice"),
     "pickles": (state_checks.pickles, "events after being pickled"),
     "reports are left unchanged": (state_checks.input_unchanged, "reports"),

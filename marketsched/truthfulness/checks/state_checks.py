@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from marketsched.agents.referee import compare_plays
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Mechanism
@@ -68,6 +70,22 @@ def quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
         )
         raise Broken(f"quotes change the market: {first}")
     return QUOTES * len(market.jobs)
+
+
+def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
+    """A mechanism that plays many rounds at a time makes of them what it makes of each round by itself."""
+
+    def make() -> MarketSetup:
+        mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
+        sizes = {name: market.sizes[name] for name in ("capacity", "horizon", "max_delay")}
+        return MarketSetup("a check", tuple(market.jobs.values()), mechanism, **sizes)
+
+    if type(make().mechanism).play is Mechanism.play:
+        return 0
+    compared = compare_plays(make)
+    if compared.difference:
+        raise Broken(f"played whole it differs from round by round: {compared.difference}")
+    return compared.events if compared.whole else 0
 
 
 def repeats(factory: Factory, market: CheckMarket) -> int:

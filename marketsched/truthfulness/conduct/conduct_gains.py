@@ -37,7 +37,8 @@ import numpy as np
 from marketsched.agents.conduct import Attempt, Statement
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleDuration, ScaleValue
-from marketsched.agents.loop import NEVER, Fate, play
+from marketsched.agents.loop import NEVER, Fate
+from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.mechanism import Event, EventKind

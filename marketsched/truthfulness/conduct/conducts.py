@@ -12,7 +12,7 @@ import numpy as np
 
 from marketsched.agents.conduct import Conduct, Statement, plain
 from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue
+from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue, WithdrawTwin
 from marketsched.agents.lies.base import restated
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError
@@ -20,7 +20,7 @@ from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
-FAMILIES = ("delay", "split", "ghost", "past")
+FAMILIES = ("delay", "split", "ghost", "twin", "past")
 BELIEFS = ("estimate", "value", "account", "accounts", "estimates", "parts")
 ESTIMATES = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the duration announced
 VALUES = (0.5, 2.0, 10.0)  # of the value of one job
@@ -133,6 +133,8 @@ def statements_of(
         for share, early in GHOSTS:
             conduct = arriving_ghost(truth, fate, share, early, highest)
             yield "ghost", f"worth {share:g} of it, {early} rounds before", conduct
+    if "twin" in families:
+        yield "twin", "withdrawn at once", WithdrawTwin().conduct(truth, truth, public)
     if "estimate" in families:
         law = [(a, fate.duration, p, o) for a, _, p, o in truth.law.points()]
         known = StatementOfWork(truth.birth, nodes, truth.value, law, restarts=truth.restarts)

@@ -191,12 +191,6 @@ class Evaluator:
         self._worlds = [world for world, _ in listed]
         self.weights = np.array([weight for _, weight in listed])
 
-    def draw_worlds(self) -> None:
-        """Draw worlds from now on, where they were enumerated; gains in those are not comparable."""
-        self.weights = None
-        self._worlds.clear()
-        self._true.clear()
-
     @property
     def exact(self) -> bool:
         """True if gains are exact expectations."""

@@ -15,7 +15,9 @@ import numpy as np
 
 from marketsched.agents.lies import (
     ABSENT,
+    AddDuration,
     AddStep,
+    ClaimRestarts,
     Combination,
     CopyLaw,
     CutDeadline,
@@ -29,6 +31,7 @@ from marketsched.agents.lies import (
     MoveMass,
     Overrun,
     PublicInformation,
+    RewriteCurve,
     ScaleDuration,
     ScaleMass,
     ScaleTasks,
@@ -41,12 +44,19 @@ from marketsched.agents.lies import (
     SpreadArrival,
     SpreadDuration,
     Strategy,
+    Withdraw,
+    WithdrawTwin,
 )
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
-OUTSIDE = ("delay", "split", "overrun")  # families of conduct that begins at the birth, and that no theorem covers
+OUTSIDE = (
+    "delay",
+    "split",
+    "twin",
+    "overrun",
+)  # families of conduct that begins at the birth, and that no theorem covers
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 
 
@@ -117,14 +127,19 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("ending", _endings(truth)),
         ("digits", _digits(truth)),
         ("step", map(AddStep, (0.4, 0.9, 0.1))),
+        ("curve", map(RewriteCurve, (0, 2, 1))),
+        ("restarts", (ClaimRestarts(),)),
+        ("one more", map(AddDuration, (1, -1, 2)) if not truth.shapes else ()),
         ("other law", map(CopyLaw, range(len(public.others))) if not truth.shapes else ()),
         ("mass", _masses(truth)),
         ("move-mass", _moves(truth)),
         ("leave-out", _left_out(truth)),
         ("pairs", _pairs(truth, public)),
+        ("withdrawal", map(Withdraw, _waits(truth))),
         ("delay", map(DelaySubmission, _delays(truth, public))),
         ("split", _splits(truth) if not truth.shapes else ()),
         ("ghosts", _ghosts(truth, public) if not truth.shapes else ()),
+        ("twin", map(WithdrawTwin, _waits(truth))),
         ("overrun", map(Overrun, _factors(0.5, 0.25, 0.75, 1.5)) if _shows_duration(truth) else ()),
     ]
     families = [Family(name, tuple(members)) for name, members in grids]
@@ -253,6 +268,11 @@ def _pairs(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]
 def _delays(truth: StatementOfWork, public: PublicInformation) -> list[int]:
     most = min(public.max_delay - 1, public.horizon - truth.birth)
     return [k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if k <= most]
+
+
+def _waits(truth: StatementOfWork) -> list[int]:
+    """At once, and in the last round before the job can arrive."""
+    return sorted({0, max(0, int(truth.law.arrivals.max()) - truth.birth)})
 
 
 def _splits(truth: StatementOfWork) -> list[Misreport]:

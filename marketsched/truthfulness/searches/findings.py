@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.special import stdtrit
 
@@ -167,7 +166,6 @@ class Deviations(list[Deviation]):
         self.exact = self.interrupted = False
         self.truthful: float | None = None
         self.truth_fails = ""
-        self.scores: Any = None  # the `Scores` that can play on; None: there is nothing to play on with
 
     def best(self, *, inside_model: bool) -> Deviation | None:
         """Return the confirmed lie inside (or outside) the model with the largest sure gain; None: there is none."""

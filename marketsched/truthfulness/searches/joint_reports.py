@@ -16,7 +16,7 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleValue
-from marketsched.agents.loop import play
+from marketsched.agents.playing import play
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork

@@ -32,9 +32,10 @@ from marketsched.truthfulness.searches.findings import Deviation, Tried
 from marketsched.truthfulness.searches.scoring import Scores
 from marketsched.truthfulness.situations.situation import Situation
 
-HEATS = ((8, 1 << 30), (24, 8), (64, 3))  # worlds after each, and how many lies play in it
+HEATS = ((1, 1 << 30), (3, 40), (8, 12), (24, 6), (64, 3))  # worlds after each, and how many lies play in it
 SCORED = 3  # lies of a race
-AT_A_TIME = 6  # owners in a race, at most; the next ones follow if plays are left
+AT_A_TIME = 24  # owners in a race, at most; the next ones follow if plays are left
+FIRST_HEAT = 0.7  # of the plays of a race, at most
 RACING = 0.45  # of the plays, at most
 LEAST = 350  # fresh worlds of a lie, whatever it seems: a gain of a few per cent of the value would then be confirmed
 HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more worlds is given up
@@ -98,7 +99,6 @@ class _Runner:
     evaluator: Evaluator
     candidate: Candidate
     tolerance: float
-    own: Sequence[Candidate]  # all lies of the owner
 
     @property
     def value(self) -> float:
@@ -110,10 +110,13 @@ class _Runner:
         gains = self.candidate.gains
         if not gains:
             return math.inf, math.inf
-        if self.evaluator.exact:
-            return 0.0, -self.evaluator.estimate(self.candidate) / self.value
         low = min(-self.value - max(self.candidate.conduct.highest_value, 0.0), *gains)
         return worlds_left(gains, low, 0.0025, self.tolerance), -float(np.mean(gains)) / self.value
+
+    @property
+    def promising(self) -> bool:
+        """Whether it gained on average so far."""
+        return math.isfinite(self.rank[0])
 
 
 def lies_on_worlds(
@@ -153,15 +156,16 @@ def lies_on_worlds(
     OnWorlds
     """
     found, failure = OnWorlds(), (1 - confidence) / 2
-    together = _at_a_time(lies, budget)
-    for k in range(0, len(situations), together):
-        if found.confirmed or budget.used >= 1.0:
-            break
-        budget.allow(budget.used + RACING * (1 - budget.used))
-        runners = _runners(situations[k : k + together], lies, budget, tolerance, seed, found)
-        runners = _race(runners, found, tell)
+    together, left = _at_a_time(lies, budget), list(situations)
+    while left and not found.confirmed and budget.used < 1.0:
+        races = budget.used + RACING * (1 - budget.used)
+        budget.allow(races)
+        runners: list[_Runner] = []
+        while left and not any(runner.promising for runner in runners) and (not runners or budget.used < races):
+            group, left = left[:together], left[together:]
+            runners += _race(_runners(group, lies, budget, tolerance, seed, found), found, tell)
         budget.allow(1.0)
-        for runner in runners[:SCORED]:
+        for runner in sorted(runners, key=lambda runner: runner.rank)[:SCORED]:
             if found.confirmed or budget.used >= 1.0:
                 break
             claim = _scored(runner, budget, more, 1 - failure, found, tell)
@@ -177,7 +181,7 @@ def _at_a_time(lies: Mapping[str, Sequence[Misreport]], budget: Budget) -> int:
     if budget.plays_left is None or not lies:
         return AT_A_TIME
     plays = HEATS[0][0] * (1 + max(map(len, lies.values())))
-    return max(1, min(AT_A_TIME, int(RACING * budget.plays_left / plays)))
+    return max(1, min(AT_A_TIME, int(FIRST_HEAT * RACING * budget.plays_left / plays)))
 
 
 def _runners(
@@ -193,15 +197,8 @@ def _runners(
         evaluator = Evaluator(situation, seed, budget)
         made = [prepared(situation, "worlds", lie) for lie in lies.get(situation.name, ())]
         own = {c.key: c for c in made if isinstance(c, Candidate) and c.key != evaluator.truth.key}
-        try:
-            situation.stage.warm_up()
-            evaluator.enumerate(list(own.values())[:1])
-        except TruthFails as error:
-            found.truth_fails[situation.name] = str(error)
-            continue
-        except BudgetSpent:
-            pass
-        runners += [_Runner(evaluator, candidate, tolerance, [*own.values()]) for candidate in own.values()]
+        situation.stage.warm_up()
+        runners += [_Runner(evaluator, candidate, tolerance) for candidate in own.values()]
     return runners
 
 
@@ -233,16 +230,10 @@ def _race(runners: list[_Runner], found: OnWorlds, tell: Callable[[], None]) -> 
 
 
 def _played(runner: _Runner, n: int, found: OnWorlds) -> bool:
-    """Play a lie up to world ``n``, or through all of them if they are few; False: it fails."""
+    """Play a lie up to world ``n``; False: it fails."""
     evaluator, candidate = runner.evaluator, runner.candidate
     try:
-        try:
-            evaluator.gains(candidate, n if evaluator.weights is None else evaluator.weights.size)
-        except MechanismDraws:  # under this lie alone: worlds are drawn from now on, for all lies of the owner
-            evaluator.draw_worlds()
-            for other in runner.own:
-                other.gains.clear()
-            evaluator.gains(candidate, n)
+        evaluator.gains(candidate, n)
     except (MechanismFault, InvalidReportError) as error:
         if evaluator.truth.failure is not None:
             found.truth_fails[evaluator.situation.name] = evaluator.truth.failure
@@ -256,12 +247,13 @@ def _scored(
     runner: _Runner, budget: Budget, more: Budget, confidence: float, found: OnWorlds, tell: Callable[[], None]
 ) -> Claim | None:
     """Score a lie on worlds of its own, and play on while it seems to pay; None: it fails."""
-    evaluator, candidate = runner.evaluator, runner.candidate
-    if not candidate.gains:
+    if not runner.candidate.gains:
         return None
-    scores = Scores(evaluator, [candidate], confidence, runner.tolerance)
-    evaluator.budget = budget
+    runner.evaluator.budget = budget
     try:
+        runner = _in_all_worlds(runner) or runner
+        evaluator, candidate = runner.evaluator, runner.candidate
+        scores = Scores(evaluator, [candidate], confidence, runner.tolerance)
         scores.play(lambda failed: found.failures.append(str(failed.failure)), tell, LEAST)
         while (soon := scores.soonest()) is not None and more.used < 1.0:
             left = more.plays_left
@@ -273,9 +265,30 @@ def _scored(
             budget.cut |= own.cut
             tell()
     except TruthFails as error:
-        found.truth_fails[evaluator.situation.name] = str(error)
+        found.truth_fails[runner.evaluator.situation.name] = str(error)
         return None
     if not scores.finalists:
         return None
     power = math.nan if evaluator.exact else scores.detectable(candidate, detectable) / runner.value
     return Claim(evaluator.situation, scores.deviation(candidate), evaluator.truthful, power)
+
+
+def _in_all_worlds(runner: _Runner) -> _Runner | None:
+    """Return a lie played in every world, if they are few and the mechanism draws nothing: its gain is then exact.
+
+    Raises
+    ------
+    TruthFails
+        If the truth cannot be played.
+    """
+    raced, lie = runner.evaluator, runner.candidate
+    evaluator = Evaluator(raced.situation, raced.seed, raced.budget)
+    candidate = Candidate(lie.misreport, lie.conduct, lie.family)
+    evaluator.enumerate([candidate])
+    if evaluator.weights is None:
+        return None
+    try:
+        evaluator.gains(candidate, evaluator.weights.size)
+    except (BudgetSpent, MechanismDraws, MechanismFault, InvalidReportError):
+        return None
+    return _Runner(evaluator, candidate, runner.tolerance)

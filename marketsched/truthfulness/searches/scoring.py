@@ -25,7 +25,7 @@ from marketsched.truthfulness.searches.evaluation import (
     TruthFails,
     prepared,
 )
-from marketsched.truthfulness.searches.findings import FEW, Deviation, Deviations
+from marketsched.truthfulness.searches.findings import FEW, Deviation
 from marketsched.truthfulness.situations.situation import Situation
 
 LEAST = 100  # fresh worlds, if the budget allows
@@ -199,35 +199,6 @@ class Scores:
         """Return all finalists: confirmed ones first, then by mean gain, then the smaller lie."""
         found = [self.deviation(c) for c in self.finalists]
         return sorted(found, key=lambda d: (not d.confirmed, -d.gain_mean, d.size))
-
-
-def play_on(searches: Sequence[Deviations], budget: Budget, tell: Callable[[], None] = lambda: None) -> None:
-    """Play more worlds for lies that seem to pay, or may, and are not confirmed, until a budget ends.
-
-    First comes always the lie, of whichever search, that would be confirmed soonest if its gains go on as they are;
-    it is asked again every few worlds which one that is. Ended is one that is confirmed, or seems to pay no more.
-
-    Parameters
-    ----------
-    searches : sequence of Deviations
-        What `search` returned; they are changed.
-    budget : Budget
-        Plays and seconds.
-    tell : function
-        Called now and then.
-    """
-    while budget.used < 1.0:
-        with_scores = [found for found in searches if found.scores is not None]
-        open_ones = [(*soon, found) for found in with_scores if (soon := found.scores.soonest()) is not None]
-        if not open_ones:
-            return
-        _, candidate, found = min(open_ones, key=lambda one: one[0])
-        own = budget.rest()
-        found.scores.go_on(candidate, own)
-        found[:] = found.scores.deviations()
-        found.plays += own.plays
-        budget.plays += own.plays
-        tell()
 
 
 def score(

@@ -105,12 +105,6 @@ class Screened:
         place = {job.name: i for i, job in enumerate(self.market.setup.jobs)}
         return max(found, key=lambda g: (g.counted, -place[g.owner.name], -g.size))
 
-    @property
-    def best_own_law(self) -> Gain | None:
-        """The lie with the largest gain over the own law, by a mechanism that drew nothing; None: none gains."""
-        found = [g for g in self.checked if g.own_law is not None and g.own_law > 0 and not g.drew]
-        return max(found, key=lambda g: (g.own_law or 0.0, -g.size), default=None)
-
     def promoted(self) -> list[Misreport]:
         """Return the fixed lies, those that gained most on average at hand, as shares of the values, before others."""
         shares: dict[int, list[float]] = {}
@@ -141,14 +135,6 @@ class Screened:
         if not exact or not self.finished or not half or any(g.drew for g in self.gains):
             return float("nan")
         return float(1 - (1 - CHANCE) ** (1 / half))
-
-    def by_lie(self) -> list[tuple[str, int, int, float]]:
-        """Return per fixed lie: its name, how many owners were played, how many gained, and the mean gain, credits."""
-        gains: dict[str, list[float]] = {}
-        for g in self.gains:
-            if g.misreport in SCREENED:
-                gains.setdefault(repr(g.misreport), []).append(g.gain)
-        return [(name, len(x), sum(v > 0 for v in x), float(np.mean(x))) for name, x in gains.items()]
 
 
 def first_of(gains: Sequence[Gain]) -> list[Gain]:

@@ -141,7 +141,6 @@ def search(
         if not scores.finalists:
             best = hunt.finalists(hunt.ranked(hunt.candidates.values()))
             scores = Scores(hunt.evaluator, best, confidence, tolerance)
-    found.scores = scores
     return hunt.close(scores.deviations())
 
 

@@ -94,6 +94,13 @@ class GuardedMarket(MarketLoop):
                 raise
             raise self._fault(f"submit of {name!r}", error) from error
 
+    def withdraw(self, name: Any, fee: float = 0.0) -> Event:
+        """Take a job back that has not arrived."""
+        try:
+            return super().withdraw(name, fee)
+        except Exception as error:
+            raise self._fault(f"withdraw of {name!r}", error) from error
+
     def restate(self, name: Any, sow: StatementOfWork) -> None:
         """Put another report in the place of one whose job has not arrived."""
         try:

@@ -24,7 +24,8 @@ import numpy as np
 from marketsched.agents.conduct import Attempt, Conduct, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import Fate, play
+from marketsched.agents.loop import Fate
+from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import MechanismFault
@@ -281,7 +282,7 @@ class OwnerAtHand:
             If the mechanism is at fault.
         """
         fate = fate_of(self.job) if fate is None else fate
-        if fate.arrival is None:
+        if fate.arrival is None and not conduct.withdraws:
             return Played(0.0, 0.0, None, drew=False)
         ended = self.market.ended.pop((self.name, conduct.key, fate, self.market.settles), None)
         if isinstance(ended, Exception):

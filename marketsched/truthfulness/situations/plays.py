@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marketsched.agents.conduct import Attempt, Conduct, plain
-from marketsched.agents.loop import NEVER, Entry, Fate, MarketLoop, play
+from marketsched.agents.loop import NEVER, Entry, Fate, MarketLoop
+from marketsched.agents.playing import play
 from marketsched.agents.resubmission import second_statement
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
@@ -111,6 +112,7 @@ class Stage:
         self._open_in: tuple[World, int, Mapping[str, Fate]] | None = None
         self._warm = False
         self._past = None if situation.history is None else self._draw(situation.history, NEVER)
+        self._adopted: Snapshot | None = None
 
     # -- worlds ------------------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ class Stage:
         MechanismFault
             If the mechanism is at fault.
         """
-        if world.owner.arrival is None:
+        if world.owner.arrival is None and not conduct.withdraws:
             return Played(0.0, 0.0, None, drew=False)  # no payment for a job that never comes
         s, birth = self.situation, self.situation.truth.birth
         first = min(conduct.first_round, birth)
@@ -207,6 +209,14 @@ class Stage:
             entered = s.n_ahead if first == birth else 0
             play(market, (owners or Everybody)(self, world, attempt, entered), s.horizon)
         return Played(attempt.worth * s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
+
+    def adopt(self, turn: Snapshot) -> None:
+        """Take the market at the owner's turn from the run that is the history, instead of playing its rounds again.
+
+        Of a mechanism that ends the same when it is played again, which is then not asked here.
+        """
+        self._adopted = turn
+        self.repeatable = True
 
     @cached_property
     def repeatable(self) -> bool:
@@ -264,6 +274,8 @@ class Stage:
         key = (past.seed if past.picks is None else past.key, first)
         turn = self._turns.get(key)
         if turn is None:
+            if self._adopted is not None and first == self.situation.truth.birth:
+                return self._turns.keep(key, _Turn(self._adopted, self._left(self._adopted.copy())))
             market = self._played_until(past, first)
             turn = self._turns.keep(key, _Turn(snapshot(market), {} if self._past is None else self._left(market)))
         return turn

@@ -40,9 +40,16 @@ def csv_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool =
     Raises
     ------
     TraceError
-        If a column that is needed is missing, or with ``strict`` a row is malformed; the message names the line.
+        If a column that is needed is missing, a row has more or fewer fields than the header, or with ``strict``
+        a row is malformed; the message names the line.
     """
-    return _log(path, read_text_table(path), columns or {}, strict, f"a table of text, {path.name}")
+    found = read_text_table(path)
+    if found.faults:  # of sacct, which quotes nothing, some are usual
+        first, count = min(found.faults), len(found.faults)
+        more = f" (and {count - 1:,} more such rows)" if count > 1 else ""
+        legal = "as many fields in each row as the header names"
+        raise TraceError(f"{first.what}{more}", source=f"{path}:{first.line}", legal=legal)
+    return _log(path, found, columns or {}, strict, f"a table of text, {path.name}")
 
 
 def sacct_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:

@@ -18,11 +18,10 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
-from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.first_come import FirstCome, first_come_kernel
 from marketsched.mechanisms.auctions.flat_price import (
     SignalledJobs,
     _first_come_served_kernel,
-    _first_come_welfare_kernel,
     best_first_come,
     best_first_come_served,
     first_come_served,
@@ -203,13 +202,13 @@ def test_kernel_agrees_with_plain_python():
     rng = np.random.default_rng(3)
     jobs = [job(1, int(rng.integers(1, 8)), int(rng.integers(1, 4)), DeadlineValue(5.0, 12)) for _ in range(20)]
     table = realised(jobs)
-    order = np.lexsort((table.births, table.arrivals))
-    columns = (table.arrivals, table.durations, table.concurrency, table.offsets, table.values)
+    steps = (table.begins, table.step_values, table.step_lasts)
+    columns = (table.arrivals, table.durations, table.concurrency, *steps, table.useful_until)
     results = []
-    for kernel in (_first_come_welfare_kernel, getattr(_first_come_welfare_kernel, "py_func", None)):
+    for kernel in (first_come_kernel, getattr(first_come_kernel, "py_func", None)):
         if kernel is not None:
             free, starts = np.full(HORIZON, 2), np.zeros(20, dtype=np.int64)
-            results.append((*kernel(order, *columns, 0.5, free, starts), *free, *starts))
+            results.append((*kernel(table.by_arrival, *columns, 0.5, free, starts), *free, *starts))
     assert all(result == results[0] for result in results)
 
 

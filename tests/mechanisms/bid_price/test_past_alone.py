@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork, get_mechanism
 
 NODES = 4

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop, TruthfulOwners, play
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.known import known_at_arrival

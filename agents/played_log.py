@@ -1,0 +1,127 @@
+"""The log of a market that was played as columns: the rows that the loop would have written, in its order.
+
+In a round come submissions and arrivals in order of submission, then drops, evictions (the job submitted last first),
+starts and completions; after the last round the jobs that are left, the last one first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from marketsched.agents.market_log import EVENT, ROUND, STATEMENT, MarketLog, RowKind
+from marketsched.mechanisms.columns import JobColumns, Outcomes
+
+_ROW_OF = np.array([0, RowKind.DROP, RowKind.CANCEL, RowKind.EVICT, RowKind.COMPLETE], np.uint8)  # by `Ending`
+_PHASES = 6  # of a round
+
+
+def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: bool) -> MarketLog:
+    """Return the log of the first ``played`` rounds of a market.
+
+    Parameters
+    ----------
+    jobs : JobColumns
+        What was reported, and is true.
+    outcomes : Outcomes
+        Of these rounds.
+    played : int
+        Rounds.
+    closes : bool
+        Whether the jobs that are left are removed after them.
+    """
+    n_rows = _rows_of(jobs, outcomes, played, closes)
+    events, load = np.zeros(n_rows, EVENT), np.zeros(played + 2, np.int64)
+    columns = (events["round"], events["kind"], events["job"], events["completion"], events["payment"], events["value"])
+    _events_kernel(
+        jobs.births, jobs.arrivals, jobs.widths, jobs.begins, jobs.values, jobs.lasts, jobs.max_delay,
+        outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, _ROW_OF, played, closes, *columns, load,
+    )  # fmt: skip
+    submitted = int(np.searchsorted(jobs.births, played, side="right"))
+    statements = np.zeros(submitted, STATEMENT)
+    statements["job"], statements["declared"] = np.arange(submitted), jobs.widths[:submitted]
+    rounds = np.empty(played, ROUND)
+    rounds["load"], rounds["promised"], rounds["price"] = load[1 : played + 1], np.nan, outcomes.prices[:played]
+    surface = None if outcomes.surface is None else outcomes.surface[:played]
+    return MarketLog.of(events, statements, rounds, surface)
+
+
+def _rows_of(jobs: JobColumns, outcomes: Outcomes, played: int, closes: bool) -> int:
+    """Return the number of events in the first rounds."""
+    happened = [each[(each > 0) & (each <= played)].size for each in (jobs.births, jobs.arrivals, outcomes.starts)]
+    left = int(np.count_nonzero((outcomes.left > 0) & (outcomes.left <= played)))
+    return sum(happened) + left + (happened[0] - left if closes else 0)
+
+
+@njit(cache=True)
+def _events_kernel(  # type: ignore[no-untyped-def]
+    births, arrivals, widths, begins, values, lasts, max_delay,
+    starts, left, endings, payments, row_of, played, closes,
+    rounds, kinds, places, completions, paid, worth, load,
+):  # fmt: skip
+    """Fill the columns of the log by a counting sort on (round, phase), and the nodes busy in each round."""
+    n, phases = births.size, 6  # _PHASES
+    at = np.zeros((played + 1) * phases + 1, np.int64)
+    for j in range(n):
+        for phase in range(phases):
+            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase)
+            if 0 < when <= played:
+                at[when * phases + phase + 1] += 1
+    for i in range(1, at.size):
+        at[i] += at[i - 1]
+    for k in range(n):
+        for phase in range(phases):
+            j = n - 1 - k if phase == 3 else k  # evictions: the job submitted last first
+            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase)
+            if not 0 < when <= played:
+                continue
+            x = at[when * phases + phase]
+            at[when * phases + phase] += 1
+            rounds[x], places[x] = when, j
+            if phase == 0:
+                kinds[x] = 0  # RowKind.SUBMIT
+            elif phase == 1:
+                kinds[x] = 1  # RowKind.ARRIVE
+            elif phase == 4:
+                kinds[x] = 5  # RowKind.START
+            else:
+                kinds[x], paid[x] = row_of[endings[j]], payments[j]
+            if phase == 5:
+                completions[x] = when + 1
+                if when < births[j] + max_delay - 1:
+                    worth[x] = _step_at(values[begins[j] : begins[j + 1]], lasts[begins[j] : begins[j + 1]], when + 1)
+    for j in range(n):
+        if 0 < starts[j] <= played:
+            after = left[j] + (endings[j] == 4) if 0 < left[j] <= played else played + 1  # Ending.COMPLETED
+            load[starts[j]] += widths[j]
+            load[after] -= widths[j]
+    for t in range(1, played + 1):
+        load[t] += load[t - 1]
+    if closes:
+        x = rounds.size
+        for j in range(n):
+            if births[j] <= played and left[j] == 0:
+                x -= 1
+                rounds[x], kinds[x], places[x] = played, 7, j  # RowKind.CLOSE
+
+
+@njit(cache=True)
+def _when(birth, arrival, start, leaves, ending, phase):  # type: ignore[no-untyped-def]
+    """Return the round in which a job has an event of this phase: 0, never."""
+    if phase == 0:
+        return birth
+    if phase == 1:
+        return arrival
+    if phase == 4:
+        return start
+    wanted = ending in (1, 2) if phase == 2 else ending == 3 if phase == 3 else ending == 4
+    return leaves if wanted else 0
+
+
+@njit(cache=True)
+def _step_at(values, lasts, completion):  # type: ignore[no-untyped-def]
+    """Return the value of one completion time, by the steps of one curve."""
+    for k in range(values.size):
+        if completion <= lasts[k]:
+            return values[k]
+    return 0.0

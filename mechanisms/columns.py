@@ -1,0 +1,164 @@
+"""Whole markets as columns: what many jobs report and do, and what a mechanism makes of them.
+
+A mechanism that can answer a whole market at once defines `Mechanism.play`: it reads a `JobColumns` and fills an
+`Outcomes`, a few rounds or all of them at a time. It decides what its protocol decides, by the same compiled rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.values import DeadlineValue, ValueCurve
+
+NEVER = 0  # the arrival of a job that never arrives; the round of what never happens
+
+
+@dataclass(frozen=True, eq=False)
+class JobColumns:
+    """Jobs whose owners report what is true, one row each in order of submission; arrays are read-only.
+
+    A value curve is a row of steps: up to the completion ``lasts[k]`` it is worth ``values[k]`` credits, after
+    ``lasts[k - 1]`` and for k in ``begins[j] .. begins[j + 1] - 1``; behind the last one nothing.
+
+    Examples
+    --------
+    >>> from marketsched import synthetic_pipelines
+    >>> columns = synthetic_pipelines(rng=7).jobs.columns(max_delay=98)
+    >>> columns.n, bool(columns.revealed.all()), columns.arriving(1, 24).size
+    (4588, True, 158)
+    """
+
+    births: NDArray[np.int64]  # (n,), rounds of submission; they do not fall
+    arrivals: NDArray[np.int64]  # (n,), rounds; NEVER for a job that never arrives
+    durations: NDArray[np.int64]  # (n,), rounds that the work really takes
+    widths: NDArray[np.int64]  # (n,), nodes
+    revealed: NDArray[np.bool_]  # (n,), whether its duration is seen at its arrival; else there is no signal
+    wall_times: NDArray[np.int64]  # (n,), the longest duration of its law, given arrival and signal
+    shortest: NDArray[np.int64]  # (n,), the shortest
+    begins: NDArray[np.int64]  # (n + 1,)
+    values: NDArray[np.float64]  # (begins[-1],), credits
+    lasts: NDArray[np.int64]  # (begins[-1],), completion times
+    ends: NDArray[np.int64]  # (n,), the last completion worth more than nothing, of the whole curve; 0: there is none
+    max_delay: int  # S, rounds: the steps hold for completions before birth + S
+    largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+        return self.births.size
+
+    @cached_property
+    def by_arrival(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows in order of (arrival, submission), and the rounds in which they arrive; the rest is left out."""
+        there = np.flatnonzero(self.arrivals)
+        order = there[np.argsort(self.arrivals[there], kind="stable")]
+        return order, self.arrivals[order]
+
+    def arriving(self, first: int, last: int) -> NDArray[np.int64]:
+        """Return the rows of the jobs that arrive in rounds ``first .. last``, in order of (arrival, submission)."""
+        order, rounds = self.by_arrival
+        begin, end = np.searchsorted(rounds, (first, last + 1))
+        return order[begin:end]
+
+    def useful(self, limits: MarketLimits) -> NDArray[np.int64]:
+        """Return the last completion of each job that is worth anything in a market, shape (n,)."""
+        return np.minimum(np.minimum(self.ends, self.births + limits.max_delay - 1), limits.horizon + 1)
+
+    def within(self, limits: MarketLimits) -> bool:
+        """Tell whether a market of these limits would accept every report."""
+        nodes, rounds, value = self.largest
+        sizes = nodes <= limits.max_concurrency and rounds <= limits.max_duration and value <= limits.max_value
+        return sizes and limits.max_delay <= self.max_delay and limits.cluster is None
+
+
+class Ending(IntEnum):
+    """How a job leaves the market.
+
+    Examples
+    --------
+    See `Outcomes`.
+    """
+
+    STAYS = 0  # it does not: the market is over before
+    DROPPED = 1
+    CANCELLED = 2
+    EVICTED = 3
+    COMPLETED = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What became of each job, and the prices of each round; a mechanism fills it as it plays.
+
+    Examples
+    --------
+    >>> Outcomes.empty(2, 3, None).endings.tolist()  # Ending.STAYS
+    [0, 0]
+    """
+
+    starts: NDArray[np.int64]  # (n,), first round of its run; NEVER
+    left: NDArray[np.int64]  # (n,), round of the event with which it leaves: its last one, if it completes; NEVER
+    endings: NDArray[np.uint8]  # (n,), `Ending`
+    payments: NDArray[np.float64]  # (n,), credits
+    prices: NDArray[np.float64]  # (T,), of a node in each round, after its arrivals; nan: there is none
+    surface: NDArray[np.float32] | None  # (T, ahead): at the beginning of each round those of it and the coming ones
+
+    @classmethod
+    def empty(cls, n: int, horizon: int, ahead: int | None) -> Outcomes:
+        """Return the outcomes of a market that has not begun; ``ahead`` None: prices are not kept."""
+        surface = None if ahead is None else np.zeros((horizon, ahead), np.float32)
+        starts, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        return cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), np.full(horizon, np.nan), surface)
+
+    def close_bookings(self, rows: NDArray[np.int64], jobs: JobColumns) -> None:
+        """Note that these arrivals have their starts for good and run for their durations, or were dropped at once."""
+        served = self.starts[rows] != NEVER
+        self.endings[rows] = np.where(served, Ending.COMPLETED, Ending.DROPPED)
+        self.left[rows] = np.where(served, self.starts[rows] + jobs.durations[rows] - 1, jobs.arrivals[rows])
+
+
+def follows(market: object, home: type) -> bool:
+    """Tell whether a market decides as its class ``home`` does: no class below it defines a rule of its own.
+
+    Attributes that are no rules, and constructors, may differ.
+    """
+    kinds = type(market).__mro__
+    below = [each for kind in kinds[: kinds.index(home)] for each in vars(kind).items()]
+    rules = [
+        name for name, each in below if not name.startswith("__") and (callable(each) or isinstance(each, _WRAPPED))
+    ]
+    replaced = [name for name in vars(market) if callable(getattr(home, name, None))]
+    return not rules and not replaced
+
+
+_WRAPPED = (property, staticmethod, classmethod)
+
+
+def steps_of(curve: ValueCurve, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return a value curve as steps: values in credits, and the last completion time of each.
+
+    Parameters
+    ----------
+    curve : ValueCurve
+        Of a report.
+    first, last : int
+        The completion times that matter.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.values import LinearValue
+    >>> steps_of(LinearValue(value=4.0, start=5, slope=1.5, deadline=7), 3, 9)
+    (array([4. , 2.5, 1. ]), array([5, 6, 7]))
+    """
+    if type(curve) is DeadlineValue:
+        return np.array([curve.value]), np.array([curve.deadline])
+    last = min(last, curve.last)
+    table = curve.table(first, max(0, last - first + 1))
+    where = np.flatnonzero(np.append(table[1:] != table[:-1], True)) if table.size else np.zeros(0, np.int64)
+    return table[where], first + where

@@ -1,0 +1,180 @@
+"""Whole markets: `Mechanism.play` makes of a market what the protocol makes of it round by round, to the byte."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketsched import Scenario
+from marketsched.agents import Job
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.referee import compare_plays
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms import DeadlineValue, EventError, FirstCome, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.registry import get_mechanism
+from marketsched.truthfulness import check_mechanism
+
+CAPACITY, HORIZON, MAX_DELAY = 4, 24, 12
+LIMITS = {"capacity": CAPACITY, "horizon": HORIZON, "max_concurrency": 3, "max_duration": 5, "max_value": 20.0}
+WHOLE = {  # by name: parameters, each set of which is played
+    "first-come": [{}, {"price": 0.7}, {"stop_at_deadline": False}],
+    "easy-backfill": [{}, {"kill": False}, {"drop_hopeless": False, "stop_at_deadline": False}],
+    "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
+    "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}],
+}
+HIDDEN = ("easy-backfill", "conservative-backfill")  # play hidden durations whole, too
+
+
+@st.composite
+def curves(draw, birth):
+    worth, last = draw(st.integers(0, 20)) / 1.0, birth + draw(st.integers(0, 13))
+    kind = draw(st.sampled_from(["deadline", "deadline", "linear", "table"]))
+    if kind == "deadline":
+        return DeadlineValue(worth, last)
+    if kind == "linear":
+        return LinearValue(worth, birth + 2, draw(st.sampled_from([0.0, 0.7, 3.0])), last)
+    falls = sorted(draw(st.lists(st.integers(0, 20), min_size=1, max_size=6)), reverse=True)
+    return TableValue({birth + 2 + k: float(v) for k, v in enumerate(falls)})
+
+
+@st.composite
+def markets(draw, revealed):
+    """Jobs in order of birth; some never arrive, some take what their law excludes, some come after the end."""
+    jobs = []
+    for i, birth in enumerate(sorted(draw(st.lists(st.integers(1, HORIZON + 1), max_size=14)))):
+        waits, lengths = (draw(st.lists(st.integers(a, 5), min_size=1, max_size=2)) for a in (0, 1))
+        points = [(birth + w, d, 1 / (len(waits) * len(lengths))) for w in waits for d in lengths]
+        if not revealed:
+            points = [(*point, None) for point in points]
+        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth)), points)
+        duration = draw(st.sampled_from([*lengths, 1, 4, 7]))
+        arrival = draw(st.sampled_from([birth + waits[0], birth + waits[-1], birth + 1, None]))
+        jobs.append(Job(f"job {i}", f"owner {i % 3}", truth, arrival, duration, duration if revealed else None))
+    return tuple(jobs)
+
+
+def setup_of(name, parameters, jobs, **more):
+    mechanism = get_mechanism(name, **LIMITS, max_delay=MAX_DELAY, **parameters)
+    sizes = {"capacity": CAPACITY, "horizon": HORIZON, "max_delay": MAX_DELAY}
+    return MarketSetup("drawn", jobs, mechanism, **(sizes | more))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@given(st.data())
+def test_drawn_markets_are_the_same_whole_and_round_by_round(name, data):
+    parameters = data.draw(st.sampled_from(WHOLE[name]))
+    jobs = data.draw(markets(revealed=True))
+    horizon = data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
+    found = compare_plays(lambda: setup_of(name, parameters, jobs, horizon=horizon))
+    assert found.whole and found.difference == ""
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+@given(st.data())
+def test_drawn_markets_of_hidden_durations_are_the_same(name, data):
+    parameters, jobs = data.draw(st.sampled_from(WHOLE[name])), data.draw(markets(revealed=False))
+    found = compare_plays(lambda: setup_of(name, parameters, jobs))
+    assert found.whole and found.difference == ""
+
+
+@pytest.mark.compiled  # as plain Python the descent takes minutes
+@pytest.mark.parametrize("text", ["first-come:price=3", "easy-backfill", "conservative-backfill", "bid-price"])
+def test_scenarios_are_the_same(text):
+    scenario = Scenario.load("synthetic-pipelines").with_mechanism(text)
+    found = compare_plays(lambda: scenario.setup(np.random.default_rng(8)))
+    assert found.whole and found.events > 10_000 and found.difference == ""
+
+
+class SecondFirst(FirstCome):
+    """First come, first served, but for two jobs that arrive together: the second goes first."""
+
+    def serve(self, waiting):
+        return super().serve(waiting[::-1])[::-1]
+
+
+class Constants(FirstCome):
+    """Nothing but a constant of its own."""
+
+    truthful = "none"
+
+
+class Forgets(FirstCome):
+    """A negative control: played whole it serves a job the less."""
+
+    def play(self, jobs, outcomes, until):
+        first = self.round
+        if not FirstCome(self.capacity, self.horizon, self.price, **self._sizes()).play(jobs, outcomes, until):
+            return False
+        self._round = until + 1
+        if first == 1:
+            outcomes.endings[outcomes.starts > 0] = 1
+        return True
+
+    def _sizes(self):
+        return {name: getattr(self, name) for name in ("max_concurrency", "max_duration", "max_value", "max_delay")}
+
+
+def test_a_subclass_with_a_rule_of_its_own_is_played_by_rounds():
+    jobs = (job("a", 1), job("b", 1))
+    for kind, whole in ((FirstCome, True), (Constants, True), (SecondFirst, False)):
+        sizes = {name: each for name, each in LIMITS.items() if name not in ("capacity", "horizon")}
+        mechanism = kind(CAPACITY, HORIZON, max_delay=MAX_DELAY, **sizes)
+        market = MarketRun(MarketSetup("two", jobs, mechanism, CAPACITY, HORIZON, MAX_DELAY))
+        market.play()
+        assert market.played_whole == whole
+
+
+def test_the_referee_finds_a_play_that_differs():
+    report = check_mechanism(Forgets, n_markets=3)
+    assert "plays whole markets as round by round" in [each.name for each in report.failed]
+    passed = check_mechanism("first-come", n_markets=3)["plays whole markets as round by round"]
+    assert passed.outcome == "passed"
+
+
+def job(name, birth, width=3, **changes):
+    truth = StatementOfWork(birth, width, DeadlineValue(9.0, birth + 8), [(birth, 2, 1.0)])
+    return replace(Job(name, name, truth, birth, 2, 2), **changes)
+
+
+@pytest.mark.parametrize("changes", [{"signal": "long"}, {"signal": 3}, {"signal": 2.0}])
+def test_other_signals_are_played_by_rounds(changes):
+    found = compare_plays(lambda: setup_of("first-come", {}, (job("a", 1, **changes), job("b", 2))))
+    assert not found.whole and found.difference == ""
+
+
+def test_a_report_beyond_the_limits_is_refused_as_by_rounds():
+    with pytest.raises(ValueError, match=r"concurrency = 4: expected a whole number in \[1, 3\]"):
+        MarketRun(setup_of("first-come", {}, (job("a", 1, width=4),))).play()
+
+
+def test_an_interrupted_market_has_the_tables_of_its_finished_rounds():
+    scenario = Scenario.load("synthetic-pipelines").with_mechanism("first-come")
+
+    def stop(played):
+        if played >= 128:
+            raise KeyboardInterrupt
+
+    market = MarketRun(scenario.setup(np.random.default_rng(8)))
+    with pytest.raises(KeyboardInterrupt):
+        market.play(stop)
+    whole = MarketRun(scenario.setup(np.random.default_rng(8)), by_rounds=True)
+    for _ in range(market.round):
+        whole.step()
+    found, expected = market.result(), whole.result()
+    assert found.outcome["complete"] is False and found.rounds.equals(expected.rounds)
+    assert found.events.equals(expected.events) and found.jobs.equals(expected.jobs)
+    market.play()  # goes on
+    assert market.result().outcome["complete"]
+
+
+def test_rounds_are_played_one_way_or_the_other():
+    market = MarketRun(setup_of("first-come", {}, (job("a", 1), job("b", 2))))
+    market.step()
+    market.play()
+    assert not market.played_whole and market.result().outcome["completed"] == 2
+    whole = MarketRun(setup_of("first-come", {}, (job("a", 1),)))
+    whole.play()
+    with pytest.raises(EventError, match="the market is over"):
+        whole.step()
