@@ -19,8 +19,8 @@ from marketsched.mechanisms.values import DeadlineValue
 class JobTable(Sequence[Job]):
     """A workload's jobs, in order of submission.
 
-    It is a sequence of `Job`, equal to any other of equal jobs; a job is made anew whenever it is looked at. Columns
-    are read-only and have shape (n_jobs,).
+    It is a sequence of `Job`, equal to any other of equal jobs; a job may be made anew whenever it is looked at.
+    Columns are read-only and have shape (n_jobs,).
 
     Attributes
     ----------
@@ -70,12 +70,20 @@ class JobTable(Sequence[Job]):
     def tag(self, name: str, part: slice) -> Any:
         """Return a column of a tag, for some jobs; None where a job has it not."""
 
-    @abstractmethod
     def columns(self, max_delay: int) -> JobColumns | None:
         """Return what a mechanism reads that plays whole markets; None: these jobs do not fit into columns.
 
-        ``max_delay`` is S of the market, rounds.
+        ``max_delay`` is S of the market, rounds. They are kept until they are wanted for another.
         """
+        if self._kept_columns is None or self._kept_columns[0] != max_delay:
+            self._kept_columns = max_delay, self._columns(max_delay)
+        return self._kept_columns[1]
+
+    _kept_columns: tuple[int, JobColumns | None] | None = None
+
+    @abstractmethod
+    def _columns(self, max_delay: int) -> JobColumns | None:
+        """Make what `columns` returns."""
 
     @abstractmethod
     def _job(self, place: int) -> Job:
@@ -189,8 +197,7 @@ class ListedJobs(JobTable):
         """Return a column of a tag."""
         return [job.tags.get(name) for job in self._jobs[part]]
 
-    def columns(self, max_delay: int) -> JobColumns | None:
-        """Return the jobs as `JobTable.columns` does."""
+    def _columns(self, max_delay: int) -> JobColumns | None:
         if not all(_is_plain(job) for job in self._jobs):
             return None
         laws = [_announced(job) for job in self._jobs]

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.job import Job
-from marketsched.agents.job_table import table_of
 from marketsched.agents.lies import Strategy, Truthful, submission_delay
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.market_log import MarketLog, RowKind
@@ -87,7 +86,7 @@ class MarketRun:
             setup.horizon * (200.0 + 12.0 * columns),  # float32: as they are noted, and again as a table
             "a smaller horizon",
         )
-        self._table = table_of(setup.jobs)
+        self._table = setup.table
         self._loop = MarketLoop(setup.mechanism)
         self._in_round = False
         self._columns: JobColumns | None = None  # of a market that its mechanism plays as a whole
@@ -139,7 +138,8 @@ class MarketRun:
     def _play_columns(self, progress: Callable[[int], None] | None) -> bool:
         """Play all rounds as columns; False if owners or mechanism want the loop, which then plays them."""
         if self._columns is None:
-            if self.round or self._by_rounds or not self._reports_truth():
+            plays = self.mechanism.plays_whole_markets and not self._by_rounds
+            if self.round or not plays or not self._reports_truth():
                 return False
             self._columns = self._table.columns(self.setup.max_delay)
             if self._columns is None:

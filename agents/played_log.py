@@ -13,7 +13,6 @@ from marketsched.agents.market_log import EVENT, ROUND, STATEMENT, MarketLog, Ro
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 
 _ROW_OF = np.array([0, RowKind.DROP, RowKind.CANCEL, RowKind.EVICT, RowKind.COMPLETE], np.uint8)  # by `Ending`
-_PHASES = 6  # of a round
 
 
 def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: bool) -> MarketLog:
@@ -60,7 +59,7 @@ def _events_kernel(  # type: ignore[no-untyped-def]
     rounds, kinds, places, completions, paid, worth, load,
 ):  # fmt: skip
     """Fill the columns of the log by a counting sort on (round, phase), and the nodes busy in each round."""
-    n, phases = births.size, 6  # _PHASES
+    n, phases = births.size, 6
     at = np.zeros((played + 1) * phases + 1, np.int64)
     for j in range(n):
         for phase in range(phases):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.job_table import table_of
+from marketsched.agents.job_table import JobTable, table_of
 from marketsched.agents.lies import PublicInformation, Strategy, Truthful
 from marketsched.mechanisms.columns import NEVER
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -84,8 +85,13 @@ class MarketSetup:
         _ = self.public  # or it ends too early
         self._check_jobs()
 
+    @cached_property
+    def table(self) -> JobTable:
+        """The jobs as a table."""
+        return table_of(self.jobs)
+
     def _check_jobs(self) -> None:
-        jobs = table_of(self.jobs)
+        jobs = self.table
         names = set(jobs.names)
         if len(names) < len(jobs):
             seen: set[str] = set()

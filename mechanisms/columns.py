@@ -66,9 +66,9 @@ class JobColumns:
         begin, end = np.searchsorted(rounds, (first, last + 1))
         return order[begin:end]
 
-    def useful(self, limits: MarketLimits) -> NDArray[np.int64]:
-        """Return the last completion of each job that is worth anything in a market, shape (n,)."""
-        return np.minimum(np.minimum(self.ends, self.births + limits.max_delay - 1), limits.horizon + 1)
+    def useful(self, max_delay: int, horizon: int) -> NDArray[np.int64]:
+        """Return the last completion of each job that is worth anything in a market of these rounds, shape (n,)."""
+        return np.minimum(np.minimum(self.ends, self.births + max_delay - 1), horizon + 1)
 
     def within(self, limits: MarketLimits) -> bool:
         """Tell whether a market of these limits would accept every report."""

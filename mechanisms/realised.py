@@ -57,11 +57,10 @@ class RealisedJobs:
         max_duration: Count | None = None,
     ) -> RealisedJobs:
         """Return jobs that are columns already; the other arguments as of `build`."""
-        last = np.minimum(np.minimum(jobs.ends, jobs.births + max_delay - 1), horizon + 1)
         none = jobs.arrivals == NEVER
         if max_duration is not None:
             none |= jobs.durations > max_duration
-        last = np.where(none, 0, last)
+        last = np.where(none, 0, jobs.useful(max_delay, horizon))
         last.flags.writeable = False
         steps = (jobs.begins, jobs.values, jobs.lasts)
         return cls(jobs.births, jobs.arrivals, jobs.durations, jobs.widths, last, *steps, horizon)
@@ -177,6 +176,17 @@ class RealisedJobs:
         """The jobs that arrive and have a start of value, in order of (arrival, submission)."""
         order = np.lexsort((self.births, self.arrivals))  # stable: equal ones stay in order of submission
         return order[self.useful[order]]
+
+    def step_ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return of each step its job and its first and last completion; none is left if the first is the later one.
+
+        Shapes (begins[-1],).
+        """
+        of = np.repeat(np.arange(self.n_jobs), np.diff(self.begins))
+        before = np.zeros(of.size, np.int64)  # the last completion of the step before
+        before[1:] = np.where(of[1:] == of[:-1], self.step_lasts[:-1], 0)
+        first = np.maximum(before + 1, (self.arrivals + self.durations)[of])
+        return of, first, np.minimum(self.step_lasts, self.useful_until[of])
 
     @property
     def useful(self) -> NDArray[np.bool_]:

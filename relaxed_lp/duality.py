@@ -237,12 +237,7 @@ def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
     values, n_starts = jobs.step_values, int(jobs.offsets[-1])
     if values.size and not (values.min() > -np.inf and values.max() <= MOST_CREDITS / max(n_starts, 1)):
         tasks_of_jobs(jobs)  # says which value is at fault
-    of = np.repeat(np.arange(jobs.n_jobs), np.diff(jobs.begins))
-    ready = (jobs.arrivals + jobs.durations)[of]  # the first completion
-    before = np.concatenate([[0], jobs.step_lasts[:-1]]) if values.size else np.zeros(0, np.int64)
-    before[jobs.begins[:-1][np.diff(jobs.begins) > 0]] = 0
-    first = np.maximum(before + 1, ready)
-    last = np.minimum(jobs.step_lasts, jobs.useful_until[of])
+    of, first, last = jobs.step_ranges()
     keep = (first <= last) & (jobs.concurrency <= capacity)[of] & jobs.useful[of]
     tasks, owners = np.unique(of[keep], return_inverse=True)
     starts, counts = first[keep] - jobs.durations[of[keep]] - 1, (last - first + 1)[keep]

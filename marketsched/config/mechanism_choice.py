@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from marketsched.agents.call_limit import timed
-from marketsched.agents.job_table import table_of
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed
@@ -94,7 +93,7 @@ class MechanismChoice(Rules):
         if "round_seconds" in asked:
             parameters = {"round_seconds": workload.round_seconds, **parameters}
         if "signals" in asked:
-            parameters = {"signals": table_of(workload.jobs).signals, **parameters}
+            parameters = {"signals": workload.table.signals, **parameters}
         if self.pricing.kind == "stochastic" and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
@@ -200,7 +199,7 @@ def _kinds_of(name: object) -> tuple[str, ...]:
 
 
 def _check_revealed(workload: Workload) -> None:
-    if table_of(workload.jobs).revealed:
+    if workload.table.revealed:
         return
     for job in workload.jobs:
         if not job.truth.revealed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marketsched.agents.job_table import table_of
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.promised_ratio import Promise, promised_ratio
@@ -29,7 +28,7 @@ class NamedMechanism:
         choice, workload = self.scenario.mechanism, self.scenario.workload
         if is_log({"workload": {"kind": workload.kind}}) and any(job.signal is None for job in setup.jobs):
             return Promise(None, False, "durations hidden, and announced as estimates: ratios are proven for true laws")
-        if not table_of(setup.jobs).revealed:
+        if not setup.table.revealed:
             return Promise(None, False, "durations hidden: the ratios are proven for revealed durations")
         if self.scenario.owners.misreporting > 0:
             return Promise(None, False, "some owners misreport: the ratios are proven for true reports")

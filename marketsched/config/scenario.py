@@ -18,7 +18,6 @@ import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_validator
 from pydantic_core import PydanticCustomError
 
-from marketsched.agents.job_table import table_of
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.mechanism_text import mechanism_in
@@ -325,7 +324,7 @@ class Scenario(Strict):
             horizon=self.mechanism.horizon or built.horizon,
             max_delay=self.mechanism.max_delay or built.max_delay,
             resubmit=self.resubmit,
-            strategy=self.owners.strategies(sorted(set(table_of(built.jobs).owners)), owners_rng),
+            strategy=self.owners.strategies(sorted(set(built.table.owners)), owners_rng),
             round_seconds=built.round_seconds,
             notes=dict(built.notes),
         )

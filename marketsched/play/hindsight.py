@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from marketsched.agents.job_table import table_of
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
@@ -86,7 +85,7 @@ def optimum_bracket(jobs: RealisedJobs, capacity: int, *, seconds: float, start_
 def realised(setup: MarketSetup) -> RealisedJobs:
     """Return the jobs of a market as they really turn out."""
     horizon, max_delay, longest = setup.horizon, setup.max_delay, setup.mechanism.max_duration
-    columns = table_of(setup.jobs).columns(max_delay)
+    columns = setup.table.columns(max_delay)
     if columns is not None:
         return RealisedJobs.of_columns(columns, horizon=horizon, max_delay=max_delay, max_duration=longest)
     rows = ((job.truth, job.arrival, job.duration) for job in setup.jobs)
@@ -172,7 +171,7 @@ def load_asked(setup: MarketSetup) -> float:
     cluster = cluster_of(setup)
     if cluster is not None:
         return resource_load(setup, cluster)
-    jobs = table_of(setup.jobs)
+    jobs = setup.table
     return jobs.work / (setup.capacity * jobs.last_birth)
 
 
@@ -183,7 +182,7 @@ def proven(setup: MarketSetup) -> str:
         if standing.status != "not stated":
             return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
         return "no ratio to the best schedule is proven for this mechanism"
-    if table_of(setup.jobs).revealed:
+    if setup.table.revealed:
         certificate = setup.mechanism.certificate()
         capped = 0 if certificate is None else certificate.cap_bindings
         return (

@@ -141,8 +141,7 @@ class RecurringRuns(JobTable):
         """What a whole number that is seen at arrival is."""
         return "durations"
 
-    def columns(self, max_delay: int) -> JobColumns:
-        """Return the jobs as `JobTable.columns` does."""
+    def _columns(self, max_delay: int) -> JobColumns:
         n, values = len(self), self._of.values[self._groups]
         shortest, longest = (self._durations, self._durations) if self._revealed else self._announced()
         most = max(int(durations.max()) for _, durations, _ in self._of.laws)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
 from marketsched.agents.job import Job
-from marketsched.agents.job_table import table_of
+from marketsched.agents.job_table import JobTable, table_of
 from marketsched.mechanisms.columns import NEVER
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Positive, legal
@@ -93,10 +94,15 @@ class Workload:
             self.cluster,
         )
 
+    @cached_property
+    def table(self) -> JobTable:
+        """The jobs as a table."""
+        return table_of(self.jobs)
+
     @property
     def work(self) -> int:
         """Node-rounds that the jobs really need."""
-        return table_of(self.jobs).work
+        return self.table.work
 
     @property
     def load(self) -> float:
@@ -114,16 +120,16 @@ class Workload:
         InvalidParameterError
             If the load is not above 0.
         """
-        return max(1, round(self.work / (load * table_of(self.jobs).last_birth)))
+        return max(1, round(self.work / (load * self.table.last_birth)))
 
     def load_at(self, capacity: int) -> float:
         """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""
-        return self.work / (capacity * table_of(self.jobs).last_birth)
+        return self.work / (capacity * self.table.last_birth)
 
     @property
     def peak(self) -> float:
         """Most nodes busy at once if every job started at its arrival, as a share of the capacity."""
-        jobs = table_of(self.jobs)
+        jobs = self.table
         there = jobs.arrivals != NEVER
         if not there.any():
             return 0.0

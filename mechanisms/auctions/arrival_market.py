@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.columns import JobColumns, follows
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
@@ -282,6 +283,10 @@ class ArrivalMarket(Rounds):
         for x in left:
             self._leave(x)
         return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
+
+    def can_play(self, home: type[ArrivalMarket], jobs: JobColumns) -> bool:
+        """Tell whether `play` of the class ``home`` may play these jobs: by its rule, from the first on."""
+        return follows(self, home) and not self._submissions and jobs.within(self.limits)
 
     def _kept_booking(
         self, job: JobId, duration: int | None, owed: Callable[[WaitingJob, int], float]

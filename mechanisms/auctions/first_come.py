@@ -38,7 +38,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     start_at_turn,
     state_promises,
 )
-from marketsched.mechanisms.columns import JobColumns, Outcomes, follows, steps_of
+from marketsched.mechanisms.columns import JobColumns, Outcomes, steps_of
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
@@ -110,13 +110,12 @@ class FirstCome(ArrivalMarket):
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once, where all durations are revealed; see `Mechanism.play`."""
-        plays = follows(self, FirstCome) and not self._submissions and jobs.within(self.limits)
-        if not (plays and self.signals == "durations" and jobs.revealed.all()):
+        if not (self.can_play(FirstCome, jobs) and self.signals == "durations" and jobs.revealed.all()):
             return False
         self._free = grown(self._free, self.horizon, self.horizon, self.capacity, "the calendar")
         rows = jobs.arriving(self.round, until)
         columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
-        useful = np.where(jobs.durations <= self.max_duration, jobs.useful(self.limits), 0)
+        useful = np.where(jobs.durations <= self.max_duration, jobs.useful(self.max_delay, self.horizon), 0)
         first_come_kernel(rows, *columns, useful, self.price, self._free, outcomes.starts)
         served = rows[outcomes.starts[rows] > 0]
         outcomes.payments[served] = self.price * jobs.widths[served] * jobs.durations[served]

@@ -125,11 +125,8 @@ def best_flat(
 
 def _density_ends(jobs: RealisedJobs) -> NDArray[np.float64]:
     """Return the least and the largest positive value per node-round of any start; nothing if no value is positive."""
-    of = np.repeat(np.arange(jobs.n_jobs), np.diff(jobs.begins))
-    after = np.concatenate([[0], jobs.step_lasts[:-1]])  # the completion before the step
-    after[jobs.begins[:-1][np.diff(jobs.begins) > 0]] = 0
-    first = np.maximum(after + 1, (jobs.arrivals + jobs.durations)[of])
-    happens = (first <= np.minimum(jobs.step_lasts, jobs.useful_until[of])) & (jobs.step_values > 0)
+    of, first, last = jobs.step_ranges()
+    happens = (first <= last) & (jobs.step_values > 0)
     if not happens.any():
         return np.zeros(0)
     densities = (jobs.step_values / (jobs.durations * jobs.concurrency)[of])[happens]

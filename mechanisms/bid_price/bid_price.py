@@ -56,7 +56,7 @@ from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_source
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
 from marketsched.mechanisms.bid_price.slack import Slack
-from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
@@ -238,13 +238,12 @@ class BidPrice(KeptMenus):
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once, where durations are revealed and one curve is for all; see `Mechanism.play`."""
         curve, first = self._curves[0], self._round
-        plays = follows(self, BidPrice) and not self._submissions and jobs.within(self.limits)
         alike = len(self._curves) == 1 and not curve.expects_owners and self._menus is None
-        if not (plays and alike and self._signals == "durations" and jobs.revealed.all()):
+        if not (self.can_play(BidPrice, jobs) and alike and self._signals == "durations" and jobs.revealed.all()):
             return False
         order, arrivals = jobs.by_arrival
         bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
-        counts = np.maximum(0, jobs.useful(self.limits) - jobs.durations - jobs.arrivals + 1)
+        counts = np.maximum(0, jobs.useful(self.max_delay, self.horizon) - jobs.durations - jobs.arrivals + 1)
         counts[jobs.durations > self.max_duration] = 0
         busy = first + np.flatnonzero(np.diff(bounds))
         for begin, end in zip([first, *busy.tolist()], [*busy.tolist(), until + 1], strict=True):

@@ -83,7 +83,7 @@ class QueuePlay:
         jobs, limits, n = self.jobs, self.limits, self.jobs.n
         self._walls = np.minimum(jobs.wall_times, limits.max_duration)
         self._most = self._walls if self.kill else np.full(n, limits.max_duration)
-        self._useful = jobs.useful(limits)
+        self._useful = jobs.useful(limits.max_delay, limits.horizon)
         never = limits.horizon + limits.max_duration + 1
         self._last_starts = self._useful - jobs.shortest if self.drop_hopeless else np.full(n, limits.horizon)
         self._stops = self._useful if self.stop_at_deadline else np.full(n, never)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId
@@ -72,7 +72,7 @@ class QueueScheduler(ArrivalMarket):
         self, home: type[QueueScheduler], rule: int, jobs: JobColumns, outcomes: Outcomes, until: int
     ) -> bool:
         """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
-        if not follows(self, home) or self._submissions or not jobs.within(self.limits):
+        if not self.can_play(home, jobs):
             return False
         if self._played is None:
             self._played = QueuePlay(jobs, self.limits, rule, self.kill, self.drop_hopeless, self.stop_at_deadline)

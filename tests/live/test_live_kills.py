@@ -2,13 +2,12 @@
 
 import os
 import random
-import threading
 import time
 
 import pytest
 
 from live_databases import database
-from live_served import PATIENCE_S, SNAPSHOT_ROWS, Served, check_both_ways, written_rows
+from live_served import PATIENCE_S, SNAPSHOT_ROWS, LoadOfCalls, Served, check_both_ways, written_rows
 from live_tools import check_journal, sow
 from marketsched.live.client import LiveClient, LiveError
 
@@ -30,38 +29,18 @@ RULES = {
 }
 
 
-class Load:
+class Load(LoadOfCalls):
     """Eight owners that submit and report arrivals, and an operator that clears rounds and reports completions."""
 
     def __init__(self, url, token):
+        super().__init__()
         operator = LiveClient(url, token, patience=PATIENCE_S)
         self.tokens = {f"o{n}": operator.create_owner(f"o{n}")["token"] for n in range(CLIENTS)}
-        self.answered, self.charged, self.over, self.faults = [], {}, False, []
+        self.charged = {}
         self.announced, self.came = {}, {}  # rounds of each job
         self.operator, self.rounds = operator, 0
         works = [(self._owner, LiveClient(url, each, patience=PATIENCE_S)) for each in self.tokens.values()]
-        self.threads = [threading.Thread(target=self._run, args=work) for work in [*works, (self._operator, operator)]]
-        for thread in self.threads:
-            thread.start()
-
-    def wait(self, answers):
-        """Wait until so many more events are answered."""
-        wanted, deadline = len(self.answered) + answers, time.monotonic() + PATIENCE_S
-        while len(self.answered) < wanted:
-            assert time.monotonic() < deadline and not self.faults, self.faults
-            time.sleep(0.002)
-
-    def stop(self):
-        self.over = True
-        for thread in self.threads:
-            thread.join()
-        assert not self.faults, self.faults
-
-    def _run(self, work, client):
-        try:
-            work(client)
-        except Exception as error:
-            self.faults.append(error)
+        self.begin([*works, (self._operator, operator)])
 
     def _owner(self, client):
         while not self.over:

@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 import time
 from collections import Counter
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from live_databases import database
-from live_served import PATIENCE_S, Served, check_both_ways, written_rows
+from live_served import PATIENCE_S, LoadOfCalls, Served, check_both_ways, written_rows
 from live_tools import check_journal
 from marketsched.live.client import LiveClient, LiveError
 
@@ -37,38 +36,18 @@ MECHANISMS = {
 }
 
 
-class Load:
+class Load(LoadOfCalls):
     """Owners that submit and report arrivals, and an operator that clears rounds and reports what has run."""
 
     def __init__(self, url, token, mechanism):
+        super().__init__()
         self.hidden, self.ahead = mechanism != "posted-price", AHEAD if mechanism == "posted-price" else 0
         self.operator = LiveClient(url, token, patience=PATIENCE_S)
-        self.answered, self.decided, self.charged, self.faults = [], [], {}, []
-        self.length, self.running, self.round, self.cleared, self.over = {}, {}, 1, 0, False
+        self.decided, self.charged = [], {}
+        self.length, self.running, self.round, self.cleared = {}, {}, 1, 0
         tokens = [self.operator.create_owner(f"o{n}")["token"] for n in range(OWNERS)]
         works = [(self._owner, n, LiveClient(url, each, patience=PATIENCE_S)) for n, each in enumerate(tokens)]
-        self.threads = [threading.Thread(target=self._run, args=each) for each in [*works, (self._operator,)]]
-        for thread in self.threads:
-            thread.start()
-
-    def wait(self, answers):
-        """Wait until so many more events are answered."""
-        wanted, deadline = len(self.answered) + answers, time.monotonic() + PATIENCE_S
-        while len(self.answered) < wanted:
-            assert time.monotonic() < deadline and not self.faults, self.faults
-            time.sleep(0.002)
-
-    def stop(self):
-        self.over = True
-        for thread in self.threads:
-            thread.join()
-        assert not self.faults, self.faults
-
-    def _run(self, work, *arguments):
-        try:
-            work(*arguments)
-        except Exception as error:
-            self.faults.append(error)
+        self.begin([*works, (self._operator,)])
 
     def _statement(self, rng, now):
         """Draw a report: half of the jobs are wide, short and worth much; return it with ready round and duration."""

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import yaml
@@ -58,6 +59,38 @@ class Served:
     def stop(self):
         self.process.terminate()
         assert self.process.wait(60) == 0, (self.folder / "log").read_text()
+
+
+class LoadOfCalls:
+    """Threads that call a service until they are stopped; what was ``answered``, and what failed."""
+
+    def __init__(self):
+        self.answered, self.faults, self.over, self.threads = [], [], False, []
+
+    def begin(self, works):
+        """Start a thread for each (function, arguments...)."""
+        self.threads = [threading.Thread(target=self._run, args=work) for work in works]
+        for thread in self.threads:
+            thread.start()
+
+    def wait(self, answers):
+        """Wait until so many more events are answered."""
+        wanted, deadline = len(self.answered) + answers, time.monotonic() + PATIENCE_S
+        while len(self.answered) < wanted:
+            assert time.monotonic() < deadline and not self.faults, self.faults
+            time.sleep(0.002)
+
+    def stop(self):
+        self.over = True
+        for thread in self.threads:
+            thread.join()
+        assert not self.faults, self.faults
+
+    def _run(self, work, *arguments):
+        try:
+            work(*arguments)
+        except Exception as error:
+            self.faults.append(error)
 
 
 def check_both_ways(url):
