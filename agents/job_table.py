@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.columns import NEVER, JobColumns, steps_of
+from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, steps_of
+from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.signals import Signals, announced_durations, signals_of
 from marketsched.mechanisms.values import DeadlineValue
 
@@ -215,6 +216,7 @@ class ListedJobs(JobTable):
             self._numbers(lambda job: job.truth.value.last),
             max_delay,
             (int(self.widths.max(initial=0)), longest, float(highest)),
+            lambda: _duration_laws(self._jobs),
         )
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:
@@ -240,6 +242,18 @@ def _announced(job: Job) -> tuple[int, int]:
         return job.truth.span
     durations = announced_durations(job.truth, job.arrival, job.signal)
     return int(durations.min()), int(durations.max())
+
+
+def _duration_laws(jobs: Sequence[Job]) -> DurationLaws:
+    """Return the law of each job's duration, given its arrival and that nothing else is seen."""
+    nothing = np.zeros(0, np.int64), np.zeros(0)
+    points = [nothing if job.arrival is None else _points(job.truth.law, job.arrival) for job in jobs]
+    return DurationLaws.each(points, np.arange(len(jobs)))
+
+
+def _points(law: Law, arrival: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    own = law.points_of(arrival, None)
+    return law.durations[own], law.probabilities[own]
 
 
 def _curves(jobs: Sequence[Job], max_delay: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:

@@ -6,17 +6,39 @@ A mechanism that can answer a whole market at once defines `Mechanism.play`: it 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.values import DeadlineValue, ValueCurve
 
 NEVER = 0  # the arrival of a job that never arrives; the round of what never happens
+
+
+class DurationLaws(NamedTuple):
+    """Laws of durations, those that differ once; see `DurationLaw`."""
+
+    of: NDArray[np.int64]  # (n,), the law of each job
+    offsets: NDArray[np.int64]  # (n_laws + 1,), of the points
+    durations: NDArray[np.int64]  # (offsets[-1],), rounds, rising within a law
+    weights: NDArray[np.float64]  # (offsets[-1],), adding up to 1 within a law
+
+    @classmethod
+    def each(
+        cls, points: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]], of: NDArray[np.int64]
+    ) -> DurationLaws:
+        """Return laws from their points, durations and probabilities; ``of`` says which one each job has."""
+        laws = [DurationLaw.of(*each) for each in points]
+        offsets = np.cumsum([0, *(law.durations.size for law in laws)])
+        durations = np.concatenate([np.zeros(0, np.int64), *(law.durations for law in laws)])
+        return cls(of, offsets, durations, np.concatenate([np.zeros(0), *(law.weights for law in laws)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +69,12 @@ class JobColumns:
     ends: NDArray[np.int64]  # (n,), the last completion worth more than nothing, of the whole curve; 0: there is none
     max_delay: int  # S, rounds: the steps hold for completions before birth + S
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
+    announced: Callable[[], DurationLaws]  # what `laws` returns
+
+    @cached_property
+    def laws(self) -> DurationLaws:
+        """The law of each job's duration, given its arrival and that nothing else is seen; made when it is read."""
+        return self.announced()
 
     @property
     def n(self) -> int:

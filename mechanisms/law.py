@@ -114,6 +114,29 @@ class Law(NamedTuple):
         return slice(None) if g is None else slice(self.offsets[g], self.offsets[g + 1])
 
 
+class DurationLaw(NamedTuple):
+    """A law of the duration, given arrival and signal; empty if the report excludes all."""
+
+    durations: NDArray[np.int64]  # (n,), rounds, rising
+    weights: NDArray[np.float64]  # (n,), adding up to 1
+
+    @property
+    def mean(self) -> float:
+        """Expected duration, rounds; 0 without any."""
+        return float(self.weights @ self.durations)
+
+    @classmethod
+    def of(cls, durations: NDArray[np.int64], weights: NDArray[np.float64]) -> DurationLaw:
+        """Return the law of points, of one case or of several one after the other, with weights >= 0."""
+        mass = float(weights.sum())
+        if mass <= 0:
+            return cls(durations[:0], weights[:0])
+        if (durations[1:] <= durations[:-1]).any():
+            days, case = np.unique(durations, return_inverse=True)
+            return cls(days, np.bincount(case, weights=weights) / mass)
+        return cls(durations, weights / mass)
+
+
 def law_of(points: Sequence[Point]) -> Law:
     """Return the law of points that were checked: sorted, and equal points merged.
 

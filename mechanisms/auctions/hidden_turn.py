@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
@@ -54,30 +54,11 @@ def state_promises(market: Mechanism, home: type[Mechanism], stop_at_deadline: b
     vars(market).update({name: each for name, each in stated.items() if not any(name in vars(c) for c in below)})
 
 
-class DurationLaw(NamedTuple):
-    """The law of the duration in a report, given arrival and signal; empty if it excludes all."""
-
-    durations: NDArray[np.int64]  # (n,), rounds, rising
-    weights: NDArray[np.float64]  # (n,), adding up to 1
-
-    @property
-    def mean(self) -> float:
-        """Expected duration, rounds; 0 without any."""
-        return float(self.weights @ self.durations)
-
-
 def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> DurationLaw:
     """Return the law of the duration by a report, given arrival and signal."""
     law = sow.law
     points = law.points_of(arrival, signal)
-    durations, weights = law.durations[points], law.probabilities[points]
-    mass = float(weights.sum())
-    if mass <= 0:
-        return DurationLaw(durations[:0], weights[:0])
-    if (durations[1:] <= durations[:-1]).any():  # of several cases, one after the other
-        days, case = np.unique(durations, return_inverse=True)
-        return DurationLaw(days, np.bincount(case, weights=weights) / mass)
-    return DurationLaw(durations, weights / mass)
+    return DurationLaw.of(law.durations[points], law.probabilities[points])
 
 
 class BestStops(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import expected_worth
-from marketsched.mechanisms.auctions.hidden_turn import DurationLaw, duration_law
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.auctions.hidden_turn import duration_law
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import StatementOfWork

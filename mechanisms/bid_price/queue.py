@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import DurationLaw, start_at_turn
+from marketsched.mechanisms.auctions.hidden_turn import start_at_turn
+from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.mechanism import JobId
 
 Order = Literal["strict", "sealed"]

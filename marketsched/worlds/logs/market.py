@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.agents.job import Job
+from marketsched.agents.job_table import JobTable, ListedJobs
 from marketsched.mechanisms.randomness import Rng, generator_of
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue
 from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.logs.log_runs import LogRuns
+from marketsched.worlds.logs.past import Announced, announced_by_past, certain_durations, past_durations
 from marketsched.worlds.logs.recurring import recurring_jobs_of
 from marketsched.worlds.logs.rule import DENSITY, SLACK, LogRule
-from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
+from marketsched.worlds.prediction import PredictionRule
+from marketsched.worlds.runs import RunColumns
 from marketsched.worlds.workload import Workload, require
 
 DAY_S = 86_400.0
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
 LARGEST_ROUND = 10**9
-LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     length, law = rule.length_for(runs), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
     notes: dict[str, str | int | float] = {"source": log.source, "rule": rule.said(), "round, seconds": length}
     if law == "recurring":
-        jobs, unknown, without = recurring_jobs_of(
+        recurring, unknown, without = recurring_jobs_of(
             known.iloc[max(0, first - EARLIER_RUNS) : last],
             origin,
             PredictionRule(round_seconds=length, max_duration=rule.max_duration),
@@ -110,7 +108,10 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         )
         counted["runs left out: user or executable unknown, not one recurring job"] = unknown
         counted["runs left out: too few earlier ones to predict them"] = without
-        require(bool(jobs), "no run of the window can be predicted: law: past or requested makes a job of every run")
+        require(
+            bool(recurring), "no run of the window can be predicted: law: past or requested makes a job of every run"
+        )
+        jobs: JobTable = ListedJobs(tuple(sorted(recurring, key=lambda job: job.truth.birth)))
     else:
         jobs, more = _jobs(known, first, last, origin, length, law, rule, generator_of(rng))
         notes |= more
@@ -157,13 +158,6 @@ def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
     return known.assign(submit_s=factor * submits, deadline_s=known["deadline_s"] + (factor - 1) * submits)
 
 
-class _Announced(NamedTuple):
-    """Laws of durations, one for each run, and notes on them."""
-
-    laws: list[IntegerLaw]
-    notes: dict[str, int]
-
-
 def _jobs(
     known: pd.DataFrame,
     first: int,
@@ -173,7 +167,7 @@ def _jobs(
     law: str,
     rule: LogRule,
     rng: np.random.Generator,
-) -> tuple[list[Job], dict[str, str | int | float]]:
+) -> tuple[LogRuns, dict[str, str | int | float]]:
     """Return a job for every run of the window, and notes on them."""
     runs = known.iloc[first:last]
     class_rng, density_rng, slack_rng = rng.spawn(3)
@@ -183,44 +177,41 @@ def _jobs(
     slacks = rule.slack * np.array(SLACK)[classes] * u
     rounds = _rounds(known["run_s"], length, rule)
     asked = _rounds(known["requested_s"].fillna(0.0), length, rule) * known["requested_s"].notna().to_numpy()
-    announced = _laws(known, first, last, length, law, rounds, asked, rule)
+    announced, notes = _laws(known, first, last, length, law, rounds, asked, rule)
+    longest = np.array([int(each.values[-1]) for each in announced.laws])[announced.of]
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
-    values, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
-    users, queues = runs["user"].tolist(), runs["queue"].tolist()
-    submits, seconds = (runs["submit_s"] - origin).tolist(), runs["run_s"].tolist()
-    jobs, alike = [], dict[tuple[int, int], StatementOfWork]()  # the first statement of equal law and nodes
-    for i, (birth, nodes) in enumerate(zip(births.tolist(), runs["processors"].tolist(), strict=True)):
-        told, density = announced.laws[i], float(densities[i])
-        longest = int(told.values[-1])
-        deadline = birth + longest + math.ceil(float(slacks[i]) * longest) + 2
-        if deadlines[i] > 0:
-            deadline = max(int(deadlines[i]), birth + 1)
-        worth = DeadlineValue(density * nodes * told.mean if math.isnan(values[i]) else float(values[i]), deadline)
-        first_alike = alike.get((nodes, id(told)))
-        if first_alike is None:
-            truth = alike[nodes, id(told)] = StatementOfWork.from_arrays(
-                birth, nodes, worth, np.full(told.values.size, birth), told.values, told.probabilities,
-                revealed=law == "revealed",
-            )  # fmt: skip
-        else:
-            truth = first_alike.moved(birth, worth)
-        real = int(rounds[first + i])
-        tags = {
-            "class": int(classes[i]),
-            "queue": queues[i],
-            "requested": int(asked[first + i]),
-            "submit_s": submits[i],
-            "run_s": seconds[i],
-        }
-        named = f"run-{first + i}"
-        jobs.append(Job(named, users[i] or named, truth, birth, real, real if law == "revealed" else None, tags))
-    beyond = int((rounds[first:last] > [int(each.values[-1]) for each in announced.laws]).sum())
-    cut = int((runs["run_s"].to_numpy() > rule.max_duration * length).sum())
+    given, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
+    nodes, means = runs["processors"].to_numpy(), np.array([each.mean for each in announced.laws])[announced.of]
+    columns = RunColumns(
+        births=births,
+        arrivals=births,
+        durations=rounds[first:last],
+        widths=nodes,
+        values=np.where(np.isnan(given), densities * nodes * means, given),
+        deadlines=np.where(
+            deadlines > 0,
+            np.maximum(deadlines, births + 1),
+            births + longest + np.ceil(slacks * longest).astype(np.int64) + 2,
+        ),
+        law_of=announced.of,
+    )
+    run_s = runs["run_s"].to_numpy()
+    shown: dict[str, list[str] | NDArray[Any]] = {
+        "class": classes,
+        "queue": runs["queue"].tolist(),
+        "requested": asked[first:last],
+        "submit_s": (runs["submit_s"] - origin).to_numpy(),
+        "run_s": run_s,
+    }
+    users = runs["user"].tolist()
+    laws = [(np.zeros(each.values.size, np.int64), *each) for each in announced.laws]
+    jobs = LogRuns(columns, laws, revealed=law == "revealed", first=first, users=users, shown=shown)
+    beyond, cut = int((columns.durations > longest).sum()), int((run_s > rule.max_duration * length).sum())
     said: dict[str, str | int | float] = {
         "classes": f"{of_what}; patient, middle, urgent: {', '.join(map(str, np.bincount(classes, minlength=3)))} jobs",
-        **_own_words(np.isfinite(values), "values"),
+        **_own_words(np.isfinite(given), "values"),
         **_own_words(deadlines > 0, "deadlines"),
-        **{what: n for what, n in announced.notes.items() if n},
+        **{what: n for what, n in notes.items() if n},
         **({"runs longer than announced": beyond} if beyond else {}),
         **({f"runs cut to max_duration = {rule.max_duration} rounds": cut} if cut else {}),
         **({"jobs of an unknown user, each an owner of its own": users.count("")} if "" in users else {}),
@@ -255,74 +246,26 @@ def _laws(
     rounds: NDArray[np.int64],
     asked: NDArray[np.int64],
     rule: LogRule,
-) -> _Announced:
-    """Return what the owner of each run announces of its duration."""
+) -> tuple[Announced, dict[str, int]]:
+    """Return what the owner of each run announces of its duration, and notes on it."""
     if law == "revealed":
-        return _Announced([_point(int(d)) for d in rounds[first:last]], {})
-    past = _Past(known, max(0, first - EARLIER_RUNS), rounds, rule)
+        return certain_durations(rounds[first:last]), {}
+    past = past_durations(known.iloc[:last], max(0, first - EARLIER_RUNS), first, rounds, rule.history)
+    asks = (asked[first:last] > 0) & (law == "requested")
+    past[asks] = 0
     filling = PredictionRule(round_seconds=length, max_duration=rule.max_duration, filling=0.0)
-    found: list[IntegerLaw] = []
-    made: dict[tuple[int, ...], IntegerLaw] = {}  # by past durations, in their order: sums are rounded alike
-    distinct: dict[tuple[bytes, bytes], IntegerLaw] = {}
-    notes = {"runs without a requested time, announced by the past": 0, "runs without earlier runs of their kind": 0}
-    for i in range(first, last):
-        if law == "requested" and asked[i] > 0:
-            found.append(_point(int(asked[i])))
-            continue
-        notes["runs without a requested time, announced by the past"] += law == "requested"
-        durations = past.before(i)
-        notes["runs without earlier runs of their kind"] += not durations
-        law_of_past = made.get(tuple(durations))
-        if law_of_past is None:
-            new = duration_law(durations, filling) if durations else _point(rule.max_duration)
-            law_of_past = distinct.setdefault((new.values.tobytes(), new.probabilities.tobytes()), new)
-            made[tuple(durations)] = law_of_past
-        found.append(law_of_past)
-    return _Announced(found, notes)
-
-
-@lru_cache(maxsize=1024)
-def _point(d: int) -> IntegerLaw:
-    return IntegerLaw(np.array([d]), np.array([1.0]))
-
-
-class _Past:
-    """What the last runs of a kind took that had ended by some submission; runs are asked for in order."""
-
-    def __init__(self, known: pd.DataFrame, first: int, rounds: NDArray[np.int64], rule: LogRule) -> None:
-        self._submits = known["submit_s"].tolist()
-        self._ends = (known["submit_s"] + known["run_s"]).tolist()  # that waits were 0 is all that is certain
-        self._rounds, self._most = rounds.tolist(), rule.history
-        self._kinds = list(
-            zip(known["user"].tolist(), known["executable"].tolist(), known["processors"].tolist(), strict=True)
-        )
-        self._by_kind: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        self._next = first
-
-    def before(self, run: int) -> list[int]:
-        """Return durations, rounds, of the last runs of its kind that had ended when ``run`` was submitted."""
-        while self._next < run:
-            for kind in _kinds(*self._kinds[self._next]):
-                self._by_kind[kind].append(self._next)
-            self._next += 1
-        now = self._submits[run]
-        for kind in _kinds(*self._kinds[run]):
-            own = self._by_kind.get(kind, [])[-LOOKED_AT * self._most :]
-            ended = [self._rounds[i] for i in reversed(own) if self._ends[i] <= now][: self._most]
-            if ended:
-                return ended
-        return []
-
-
-def _kinds(user: str, executable: str, width: int) -> list[tuple[object, ...]]:
-    """Return the kinds a run belongs to, the narrowest first; a job without a user is no recurring one."""
-    named = [("program", user, executable)] if user and executable else []
-    return [*named, *([("user", user, width)] if user else []), ("width", width), ("all",)]
+    by_past, by_request = announced_by_past(past[~asks], filling), certain_durations(asked[first:last][asks])
+    of = np.empty(last - first, np.int64)
+    of[~asks], of[asks] = by_past.of, by_request.of + len(by_past.laws)
+    return Announced([*by_past.laws, *by_request.laws], of), {
+        "runs without a requested time, announced by the past": int((~asks).sum()) if law == "requested" else 0,
+        "runs without earlier runs of their kind": int((past[~asks, 0] == 0).sum()),
+    }
 
 
 def _workload(
     name: str,
-    jobs: list[Job],
+    jobs: JobTable,
     window: Window,
     machine: int | None,
     length: float,
@@ -330,9 +273,10 @@ def _workload(
     notes: dict[str, str | int | float],
 ) -> Workload:
     """Return the workload of these jobs, in order of birth."""
-    widest = max(job.truth.concurrency for job in jobs)
-    birth_rounds = max(job.truth.birth for job in jobs)
-    work = sum(job.truth.concurrency * job.duration for job in jobs)
+    columns = jobs.columns(1)
+    assert columns is not None  # jobs of a log have no shapes
+    (widest, announced, highest), last = columns.largest, columns.ends
+    birth_rounds, work = jobs.last_birth, jobs.work
     capacity, why = window.capacity, "as configured"
     if capacity is None and window.load is None and machine is not None:
         capacity, why = machine, "the machine of the log"
@@ -344,18 +288,17 @@ def _workload(
     elif window.capacity is None and 2 * capacity < 3 * widest:
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
-    last = max(job.truth.value.last for job in jobs)
-    longest = max(max(int(job.truth.durations.max()), job.duration) for job in jobs)
+    longest = max(announced, int(jobs.durations.max()))
     return Workload(
         name,
-        tuple(sorted(jobs, key=lambda job: job.truth.birth)),
+        jobs,
         capacity=capacity,
         birth_rounds=birth_rounds,
-        horizon=last + longest,
+        horizon=int(last.max()) + longest,
         max_concurrency=widest,
         max_duration=min(longest, max_duration),
-        max_value=max(job.truth.value.highest for job in jobs),
-        max_delay=1 + max(job.truth.value.last - job.truth.birth for job in jobs),
+        max_value=highest,
+        max_delay=1 + int((last - columns.births).max()),
         round_seconds=length,
         notes={
             "statements": len(jobs),
