@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, steps_of
-from marketsched.mechanisms.law import Law
-from marketsched.mechanisms.signals import Signals, announced_durations, signals_of
+from marketsched.mechanisms.law import Law, Signal
+from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
 from marketsched.mechanisms.values import DeadlineValue
 
 
@@ -209,7 +209,7 @@ class ListedJobs(JobTable):
             self.arrivals,
             self.durations,
             self.widths,
-            self._numbers(lambda job: job.signal is not None, np.bool_),
+            self._numbers(lambda job: observed_duration(job.signal) is not None, np.bool_),
             np.array([longest for _, longest in laws], np.int64),
             np.array([shortest for shortest, _ in laws], np.int64),
             *_curves(self._jobs, max_delay),
@@ -231,9 +231,9 @@ def table_of(jobs: Sequence[Job]) -> JobTable:
 
 
 def _is_plain(job: Job) -> bool:
-    """Tell whether a job fits into a row: no shapes, and a signal that is none, or its duration."""
-    seen = job.signal is None or (type(job.signal) is int and job.signal == job.duration)
-    return seen and not job.truth.shapes
+    """Tell whether a job fits into a row: no shapes, and no signal that is a number but not its duration."""
+    shown = observed_duration(job.signal)
+    return shown in (None, job.duration) and not job.truth.shapes
 
 
 def _announced(job: Job) -> tuple[int, int]:
@@ -245,14 +245,14 @@ def _announced(job: Job) -> tuple[int, int]:
 
 
 def _duration_laws(jobs: Sequence[Job]) -> DurationLaws:
-    """Return the law of each job's duration, given its arrival and that nothing else is seen."""
+    """Return the law of each job's duration, given its arrival and what is seen then."""
     nothing = np.zeros(0, np.int64), np.zeros(0)
-    points = [nothing if job.arrival is None else _points(job.truth.law, job.arrival) for job in jobs]
+    points = [nothing if job.arrival is None else _points(job.truth.law, job.arrival, job.signal) for job in jobs]
     return DurationLaws.each(points, np.arange(len(jobs)))
 
 
-def _points(law: Law, arrival: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    own = law.points_of(arrival, None)
+def _points(law: Law, arrival: int, signal: Signal) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    own = law.points_of(arrival, signal)
     return law.durations[own], law.probabilities[own]
 
 

@@ -22,7 +22,7 @@ import pandas as pd
 
 from logs_table import LOGS, bound_of, log_of, played, shown
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.auctions.flat_price import SignalledJobs, best_first_come_served
+from marketsched.mechanisms.auctions.flat_price import best_first_come_served
 from marketsched.mechanisms.limits import SIZES, MarketLimits
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule
@@ -63,8 +63,9 @@ def workload_of(market: str, load: float, seed: int) -> Workload:
 def best_flat(workload: Workload) -> dict[str, Any]:
     """Return what the best flat price earns."""
     limits = MarketLimits(**{size: getattr(workload, size) for size in SIZES})
-    jobs = [(job.truth, job.arrival, job.duration, job.signal) for job in workload.jobs]
-    return {"welfare": best_first_come_served(SignalledJobs.build(jobs, limits), workload.capacity).welfare}
+    columns = workload.table.columns(workload.max_delay)
+    assert columns is not None  # no shapes
+    return {"welfare": best_first_come_served(columns, limits).welfare}
 
 
 def main() -> None:

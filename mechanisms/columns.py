@@ -56,11 +56,11 @@ class JobColumns:
     (4588, True, 158)
     """
 
-    births: NDArray[np.int64]  # (n,), rounds of submission; they do not fall
+    births: NDArray[np.int64]  # (n,), rounds of submission; in a market that is played they do not fall
     arrivals: NDArray[np.int64]  # (n,), rounds; NEVER for a job that never arrives
     durations: NDArray[np.int64]  # (n,), rounds that the work really takes
     widths: NDArray[np.int64]  # (n,), nodes
-    revealed: NDArray[np.bool_]  # (n,), whether its duration is seen at its arrival; else there is no signal
+    revealed: NDArray[np.bool_]  # (n,), whether its duration is seen at its arrival; else a label, or nothing
     wall_times: NDArray[np.int64]  # (n,), the longest duration of its law, given arrival and signal
     shortest: NDArray[np.int64]  # (n,), the shortest
     begins: NDArray[np.int64]  # (n + 1,)
@@ -73,7 +73,7 @@ class JobColumns:
 
     @cached_property
     def laws(self) -> DurationLaws:
-        """The law of each job's duration, given its arrival and that nothing else is seen; made when it is read."""
+        """The law of each job's duration, given its arrival and what is seen then; made when it is read."""
         return self.announced()
 
     @property
@@ -85,7 +85,7 @@ class JobColumns:
     def by_arrival(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows in order of (arrival, submission), and the rounds in which they arrive; the rest is left out."""
         there = np.flatnonzero(self.arrivals)
-        order = there[np.argsort(self.arrivals[there], kind="stable")]
+        order = there[np.lexsort((self.births[there], self.arrivals[there]))]  # stable: equal ones stay as they are
         return order, self.arrivals[order]
 
     def arriving(self, first: int, last: int) -> NDArray[np.int64]:

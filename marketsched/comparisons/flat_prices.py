@@ -16,7 +16,7 @@ import pandas as pd
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.auctions.flat_price import SignalledJobs, best_first_come, best_first_come_served
+from marketsched.mechanisms.auctions.flat_price import best_first_come, best_first_come_served
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.play.hindsight import Bracket, optimum_bracket, realised
@@ -68,7 +68,7 @@ class FlatPrices:
         """Return the columns of `runs` beside each contestant's own: welfare in credits, prices per node and round."""
         setup = self._at_zero
         limits: MarketLimits = setup.mechanism.limits  # type: ignore[attr-defined]
-        price = _best_price(setup, limits)
+        price = self._best_price(setup, limits)
         found = {"first_come": self._welfare(0.0, setup), "best_flat": self._welfare(price), "best_flat_price": price}
         if all(job.truth.revealed for job in setup.jobs):
             return found | {"best_flat_known": np.nan, "best_flat_known_price": np.nan}
@@ -78,6 +78,16 @@ class FlatPrices:
     def bracket(self, seconds: float) -> Bracket:
         """Return what encloses the best schedule in hindsight; ``seconds`` as of `optimum_bracket`."""
         return optimum_bracket(self.jobs, self.capacity, seconds=seconds)
+
+    def _best_price(self, setup: MarketSetup, limits: MarketLimits) -> float:
+        """Return the best flat price in hindsight on the jobs of a market, owners reporting truly.
+
+        Of jobs that do not fit into columns it is the one that is best if all durations are known.
+        """
+        jobs = setup.table.columns(setup.max_delay)
+        if jobs is None:
+            return best_first_come(self.jobs, self.capacity, limits.horizon).price
+        return best_first_come_served(jobs, limits).price
 
     def _at(self, price: float) -> MarketSetup:
         choice = {"pricing": {"kind": "posted", "prices": [price]}}
@@ -117,12 +127,6 @@ class FirstComeOnCluster:
     def bracket(self, seconds: float) -> Bracket:
         """Return 0 and the dual bound, whatever ``seconds`` are allowed."""
         return Bracket(0.0, np.inf if self._setup is None else cluster_bound(self._setup, self._cluster), "dual")
-
-
-def _best_price(setup: MarketSetup, limits: MarketLimits) -> float:
-    """Return the best flat price in hindsight on the jobs of a market, owners reporting truly."""
-    jobs = SignalledJobs.build(((job.truth, job.arrival, job.duration, job.signal) for job in setup.jobs), limits)
-    return best_first_come_served(jobs, setup.capacity).price
 
 
 def paired_differences(runs: pd.DataFrame, confidence: float) -> dict[str, float]:

@@ -25,15 +25,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.earliest_start import earliest_start_kernel, first_come_kernel
+from marketsched.mechanisms.auctions.hidden_play import HiddenPlay
 from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,
     best_stops,
-    charged_rounds,
     duration_law,
+    expected_surplus,
     last_completion,
     start_at_turn,
     state_promises,
@@ -102,6 +103,7 @@ class FirstCome(ArrivalMarket):
         self.stop_at_loss = stop_at_loss
         state_promises(self, FirstCome, stop_at_deadline, stop_at_loss)
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
+        self._played: HiddenPlay | None = None  # of a market that is played as columns
         self._keep_calendar()
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
@@ -109,9 +111,26 @@ class FirstCome(ArrivalMarket):
         return np.full(count, self.price)
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, where all durations are revealed; see `Mechanism.play`."""
-        if not (self.can_play(FirstCome, jobs) and self.signals == "durations" and jobs.revealed.all()):
+        """Play many rounds at once, but where runs are stopped at a loss; see `Mechanism.play`."""
+        seen = jobs.revealed.all()
+        plays = seen or not (self.stop_at_loss or (self.signals == "labels" and jobs.revealed.any()))
+        if not (plays and self.can_play(FirstCome, jobs)):
             return False
+        if seen and self.signals == "durations":
+            self._play_revealed(jobs, outcomes, until)
+        else:
+            if self._played is None:
+                rule = {"stop_at_deadline": self.stop_at_deadline}
+                self._played = HiddenPlay(jobs, self.limits, self.price, **rule)
+            self._played.advance(self.round, until, outcomes)
+        outcomes.prices[self.round - 1 : until] = self.price
+        if outcomes.surface is not None:
+            outcomes.surface[self.round - 1 : until] = self.price
+        self._round = until + 1
+        return True
+
+    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
+        """Play rounds in which every start is decided at the arrival."""
         self._free = grown(self._free, self.horizon, self.horizon, self.capacity, "the calendar")
         rows = jobs.arriving(self.round, until)
         columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
@@ -120,11 +139,6 @@ class FirstCome(ArrivalMarket):
         served = rows[outcomes.starts[rows] > 0]
         outcomes.payments[served] = self.price * jobs.widths[served] * jobs.durations[served]
         outcomes.close_bookings(rows, jobs)
-        outcomes.prices[self.round - 1 : until] = self.price
-        if outcomes.surface is not None:
-            outcomes.surface[self.round - 1 : until] = self.price
-        self._round = until + 1
-        return True
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the job's duration, or the expected utility of each start."""
@@ -188,7 +202,7 @@ class FirstCome(ArrivalMarket):
                 return None
             values, lasts = steps_of(x.sow.value, now + x.limit, last)
             cost = self.price * width * x.limit
-            return int(_earliest_start_kernel(self._free, width, now, x.limit, values, lasts, last, cost)) or None
+            return int(earliest_start_kernel(self._free, width, now, x.limit, values, lasts, last, cost)) or None
         return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
@@ -201,55 +215,4 @@ class FirstCome(ArrivalMarket):
             found = best_stops(x.sow.value, law, now, super().last_completion(x), self.horizon + 1, cost)
             x.agreed = law, found.rounds
             return found.surplus
-        worth = self._expected(x, x.sow.law.points_of(now, signal))
-        return worth - cost * charged_rounds(law, now, worth.size, self.horizon + 1)
-
-
-@njit(cache=True)
-def _earliest_start_kernel(free, width, first, duration, values, lasts, last, cost):  # type: ignore[no-untyped-def]
-    """Return the earliest start >= ``first`` with room whose completion is worth more than ``cost``; else 0.
-
-    ``free[r - 1]`` are the nodes free in round r; ``values`` and ``lasts`` the steps of the value curve, of which
-    completions up to ``last`` count.
-    """
-    worth_it = 0  # the last completion that is worth it
-    for k in range(values.size):
-        if values[k] > cost:
-            worth_it = min(lasts[k], last)
-    step, since = 0, first  # all rounds since..t have room
-    for t in range(first, worth_it):
-        if free[t - 1] < width:
-            since = t + 1
-        elif t - since + 1 >= duration:
-            while lasts[step] < t + 1:
-                step += 1
-            if values[step] > cost:
-                return t - duration + 1
-    return 0
-
-
-@njit(cache=True)
-def first_come_kernel(  # type: ignore[no-untyped-def]
-    rows, arrivals, durations, widths, begins, values, lasts, useful, price, free, starts
-):
-    """Serve jobs of known durations in this order; fill ``starts``, draw ``free`` down in place.
-
-    Returns the value of their completions and their payments, added up.
-    """
-    welfare, revenue = 0.0, 0.0
-    for j in rows:
-        width, duration, begin, end = widths[j], durations[j], begins[j], begins[j + 1]
-        cost = price * width * duration
-        start = _earliest_start_kernel(
-            free, width, arrivals[j], duration, values[begin:end], lasts[begin:end], useful[j], cost
-        )
-        if start > 0:
-            starts[j] = start
-            step = begin
-            while lasts[step] < start + duration:
-                step += 1
-            welfare += values[step]
-            revenue += cost
-            for t in range(start, start + duration):
-                free[t - 1] -= width
-    return welfare, revenue
+        return expected_surplus(x.sow.value, law, now, super().last_completion(x), self.horizon + 1, cost)

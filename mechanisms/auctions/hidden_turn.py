@@ -22,9 +22,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE
+from marketsched.mechanisms.columns import steps_of
 from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
@@ -128,6 +129,44 @@ def last_completion(curve: ValueCurve, law: DurationLaw, start: int, rounds: int
     return start + (int(ages[good[-1]]) if good.size else rounds)
 
 
+def expected_surplus(
+    curve: ValueCurve, law: DurationLaw, first: int, last: int, end: int, cost: float
+) -> NDArray[np.float64]:
+    """Return what starts ``first, first + 1, ...`` are expected to bring less what they pay, without ``stop_at_loss``.
+
+    Parameters
+    ----------
+    curve, law, first, last, end, cost
+        As of `best_stops`.
+
+    Returns
+    -------
+    ndarray of float, shape (n_starts,)
+        Up to the last start whose shortest run completes by ``last``; of an empty law none.
+    """
+    shortest = int(law.durations[0]) if law.durations.size else 0
+    steps = steps_of(curve, first + shortest, last)
+    return np.asarray(surplus_kernel(*law, *steps, first, last, end, cost))
+
+
+@njit(cache=True)
+def surplus_kernel(durations, weights, values, lasts, first, last, end, cost):  # type: ignore[no-untyped-def]
+    """Return `expected_surplus` of a curve of steps: up to ``lasts[k]`` it is worth ``values[k]``, at ``last`` too."""
+    if not durations.size:
+        return np.zeros(0)
+    surplus = np.zeros(max(0, last - durations[0] - first + 1))
+    for i in range(durations.size):
+        step = 0
+        for k in range(min(surplus.size, last - durations[i] - first + 1)):
+            while lasts[step] < first + k + durations[i]:
+                step += 1
+            surplus[k] += weights[i] * values[step]
+    charged = charged_kernel(durations, weights, first, surplus.size, end)
+    for k in range(surplus.size):
+        surplus[k] -= cost * charged[k]
+    return surplus
+
+
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
     """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for without ``stop_at_loss``.
 
@@ -147,11 +186,22 @@ def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> ND
     ndarray of float, shape (n_starts,)
         The mean duration, except where the longest run would complete later.
     """
-    found = np.full(n_starts, law.mean)
-    longest = int(law.durations.max(initial=0))
+    return np.asarray(charged_kernel(*law, first, n_starts, last))
+
+
+@njit(cache=True)
+def charged_kernel(durations, weights, first, n_starts, last):  # type: ignore[no-untyped-def]
+    """Return `charged_rounds`; all sums from the shortest duration on."""
+    mean = 0.0
+    for i in range(durations.size):
+        mean += weights[i] * durations[i]
+    found = np.full(n_starts, mean)
+    longest = durations[-1] if durations.size else 0
     for k in range(max(0, last + 1 - longest - first), n_starts):
-        charged = first + k + law.durations <= last
-        found[k] = float(law.weights[charged] @ law.durations[charged])
+        found[k] = 0.0
+        for i in range(durations.size):
+            if first + k + durations[i] <= last:
+                found[k] += weights[i] * durations[i]
     return found
 
 
@@ -172,15 +222,22 @@ def start_at_turn(
     now, width, limit : int
         The round, nodes, and the most rounds it may run.
     """
-    best = int(surplus.argmax()) if surplus.size else 0
-    if not surplus.size or surplus[best] <= TOLERANCE:
-        return None
-    if best and not (free[now - 1 : now - 1 + best + limit] < width).any():
+    found = int(turn_kernel(surplus, free, now, width, limit))
+    return None if found < 0 else found
+
+
+@njit(cache=True)
+def turn_kernel(surplus, free, now, width, limit):  # type: ignore[no-untyped-def]
+    """Return `start_at_turn`; 0 for a turn that is not yet, -1 for no start."""
+    if not surplus.size or surplus.max() <= 1e-12:  # TOLERANCE: a kernel uses nothing outside it
+        return -1
+    best, room = surplus.argmax(), 0  # rounds from now on with room
+    while room < best + limit and now - 1 + room < free.size and free[now - 1 + room] >= width:
+        room += 1
+    full = min(best + limit, free.size - now + 1)
+    if room == full:  # nothing is in its way
         return now + best
-    ahead = free[now - 1 : now - 1 + limit]
-    if (ahead < width).any():
-        return NOT_YET
-    if best:  # a booking lies before the best start ends
-        full = free[now - 1 : now - 1 + best + limit] < width
-        best = int(surplus[: int(full.argmax()) - limit + 1].argmax())
-    return now + best if surplus[best] > TOLERANCE else NOT_YET
+    if room < min(limit, full):
+        return 0
+    best = surplus[: room - limit + 1].argmax()  # a booking lies before the best start ends
+    return now + best if surplus[best] > 1e-12 else 0

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marketsched.agents import Job
+from marketsched.agents.job_table import ListedJobs
 from marketsched.mechanisms import (
     DeadlineValue,
     EventError,
@@ -18,10 +20,9 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
-from marketsched.mechanisms.auctions.first_come import FirstCome, first_come_kernel
+from marketsched.mechanisms.auctions.earliest_start import first_come_kernel
+from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import (
-    SignalledJobs,
-    _first_come_served_kernel,
     best_first_come,
     best_first_come_served,
     first_come_served,
@@ -309,8 +310,11 @@ def mixed_jobs(draw):
     return mixed
 
 
-def signalled(jobs, capacity=2):
-    return SignalledJobs.build(jobs, MarketLimits(capacity, HORIZON, **{**LIMITS, "max_concurrency": min(2, capacity)}))
+def served(jobs, capacity=2):
+    """Return arguments of `first_come_served`."""
+    listed = ListedJobs([Job(str(j), str(j), *each) for j, each in enumerate(jobs)])
+    limits = MarketLimits(capacity, HORIZON, **{**LIMITS, "max_concurrency": min(2, capacity)})
+    return listed.columns(limits.max_delay), limits
 
 
 @given(mixed_jobs(), st.integers(2, 3), st.sampled_from([0.0, 0.37, 1.1]))
@@ -320,7 +324,7 @@ def test_the_compiled_rule_meets_durations_as_the_mechanism_does(jobs, capacity,
     for j in payments:
         sow, _, d, _ = jobs[j]
         welfare += sow.value(starts[j] + d) if starts[j] + d < sow.birth + 12 else 0.0
-    found = first_come_served(signalled(jobs), capacity, price)
+    found = first_come_served(*served(jobs, capacity), price)
     assert found.welfare == pytest.approx(welfare)
     assert found.revenue == pytest.approx(sum(payments.values()))
     assert np.count_nonzero(found.starts) == len(payments)
@@ -330,12 +334,12 @@ def test_where_durations_are_revealed_the_two_compiled_rules_agree():
     rng = np.random.default_rng(8)
     jobs = [job(1, int(a), int(d), DeadlineValue(float(v), 14)) for a, d, v in rng.integers(1, 5, (30, 3))]
     for price in (0.0, 0.4, 1.3):
-        known, served = (
+        known, played = (
             first_come_welfare(realised(jobs), 2, HORIZON, price),
-            first_come_served(signalled(jobs), 2, price),
+            first_come_served(*served(jobs), price),
         )
-        assert (served.welfare, served.revenue) == (known.welfare, known.revenue)
-    assert best_first_come_served(signalled(jobs), 2).welfare == best_first_come(realised(jobs), 2, HORIZON).welfare
+        assert played.welfare == known.welfare and played.revenue == pytest.approx(known.revenue, rel=1e-12)
+    assert best_first_come_served(*served(jobs)).welfare == best_first_come(realised(jobs), 2, HORIZON).welfare
 
 
 def test_the_best_price_where_durations_are_hidden_is_found_without_knowing_them():
@@ -343,29 +347,13 @@ def test_the_best_price_where_durations_are_hidden_is_found_without_knowing_them
     law = [(1, 1, 0.5, None), (1, 4, 0.5, None)]
     long_ = (StatementOfWork(1, 1, DeadlineValue(8.0, 12), law), 1, 4, None)
     short = (StatementOfWork(1, 1, DeadlineValue(5.0, 3), [(2, 1, 1.0, None)]), 2, 1, None)
-    best = best_first_come_served(signalled([long_, short], 1), 1)
+    best = best_first_come_served(*served([long_, short], 1))
     assert (best.welfare, best.price) == (8.0, 0.0)  # 3.2 a round would keep the long one out: 5
     assert best_first_come(realised([long_, short]), 1, HORIZON).welfare == 8.0
     dear = (StatementOfWork(1, 1, DeadlineValue(9.0, 3), [(2, 1, 1.0, None)]), 2, 1, None)
-    best = best_first_come_served(signalled([long_, dear], 1), 1)
+    best = best_first_come_served(*served([long_, dear], 1))
     assert best.welfare == 9.0 and 3.2 <= best.price < 9.0
     assert best_first_come(realised([long_, dear]), 1, HORIZON).price < 3.2  # known to take four: 2 a round keep it out
-
-
-def test_the_kernel_of_served_jobs_agrees_with_plain_python():
-    rng = np.random.default_rng(4)
-    jobs = [
-        job(1, int(a), int(d), DeadlineValue(5.0, 12), hidden=bool(h))
-        for a, d, h in rng.integers((1, 1, 0), (8, 4, 2), (20, 3))
-    ]
-    x = signalled(jobs)
-    columns = (x.arrivals, x.durations, x.booked, x.widths, x.hidden, x.latest, x.offsets, x.worth, x.rounds, x.values)
-    results = []
-    for kernel in (_first_come_served_kernel, getattr(_first_come_served_kernel, "py_func", None)):
-        if kernel is not None:
-            free, starts = np.full(HORIZON, 2), np.zeros(20, dtype=np.int64)
-            results.append((*kernel(*columns, 0.5, free, starts), *free, *starts))
-    assert all(result == results[0] for result in results)
 
 
 @given(mixed_jobs(), st.sampled_from([0.0, 0.3]))
