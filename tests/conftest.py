@@ -9,6 +9,7 @@ from kernel_cache import ROOT, kernel_cache
 if "NUMBA_CACHE_DIR" not in os.environ:
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache())
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["MARKETSCHED_PROGRESS"] = "off"  # on a busy machine commands would say on standard error how far they are
 for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # sums do not depend on the machine, and -n 2 does not fight over cores
 

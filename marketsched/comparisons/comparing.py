@@ -20,7 +20,7 @@ from marketsched.comparisons.contest import Contest, Found
 from marketsched.comparisons.loads import LoadContest
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import is_log
+from marketsched.config.scenario_file import is_log, read_scenario, with_whole_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
@@ -80,7 +80,8 @@ def compare(
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        A market (jobs, limits and rules), or a cluster (instance, arrivals and slots).
+        A market (jobs, limits and rules), or a cluster (instance, arrivals and slots). Of a log in a file all jobs
+        are played, up to a million, where the file of a scenario does not say ``most_jobs``.
     mechanisms : sequence of str, optional
         Names of mechanisms (`mechanism_names`), each with parameters if needed, as in
         ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
@@ -148,7 +149,11 @@ def compare(
     >>> found[["mechanism", "welfare", "ratio_low", "ratio_high"]].values.tolist()
     [['exponential', 16.0, 1.25, 1.25], ['first-come', 20.0, 1.0, 1.0]]
     """
-    base = Scenario.of(scenario)
+    if isinstance(scenario, (str, PathLike)):
+        content, source = read_scenario(scenario)
+        base = Scenario.from_dict(with_whole_log(content), source=source)
+    else:
+        base = Scenario.of(scenario)
     first = checked_seed(seed, runs)
     contest = _contest(base, mechanisms, loads, data, optimum_seconds, growth, first)
     began = time.perf_counter()

@@ -18,6 +18,7 @@ from marketsched.mechanisms.registry import get, names
 from marketsched.worlds.logs import KINDS
 
 OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
+WHOLE_LOG = 1_000_000  # jobs of a log that are compared at most, where nobody says how many
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
 
 
@@ -114,6 +115,13 @@ def is_log(scenario: Mapping[str, Any]) -> bool:
     """Tell whether the workload of a scenario, as plain data, is a log."""
     workload = scenario.get("workload")
     return isinstance(workload, Mapping) and workload.get("kind") in KINDS
+
+
+def with_whole_log(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a scenario of a log with all of its jobs, up to `WHOLE_LOG`, where it does not say how many."""
+    if not is_log(scenario) or "most_jobs" in scenario["workload"]:
+        return scenario
+    return {**scenario, "workload": {**scenario["workload"], "most_jobs": WHOLE_LOG}}
 
 
 def is_on_cluster(scenario: Mapping[str, Any]) -> bool:

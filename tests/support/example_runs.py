@@ -63,7 +63,7 @@ def run_example(name: str, work: Path, extra: str = "", seconds: float = 280) ->
         EXAMPLES / name, work / "examples" / name, ignore=shutil.ignore_patterns("executed.ipynb", "figure.png")
     )
     command = command_of(name).replace(".venv/bin/", f"{Path(sys.executable).parent}/") + extra
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    environment = {**os.environ, "MPLBACKEND": "Agg", "MARKETSCHED_PROGRESS": "off"}
     environment.pop("NUMBA_DISABLE_JIT", None)  # as readers run it
     if ".ipynb" in command:
         del environment["MPLBACKEND"]  # pictures belong into the notebook

@@ -36,6 +36,7 @@ from marketsched.show.commands.tools import (
 from marketsched.study import hard
 
 RUNS, LOG_RUNS = 20, 3  # paired runs, by default
+JOB_S = 140e-6  # a job under a mechanism, bounds included: the mean of `LOG_DEFAULT` on NASA's log, measured
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
@@ -114,6 +115,7 @@ def compare(
         )
         if content is not None and config.scenario_file.is_log(content):
             runs = LOG_RUNS if runs is None else runs
+            content = config.scenario_file.with_whole_log(content)
         base = None if content is None else config.scenario.Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
@@ -135,9 +137,25 @@ def compare(
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
+        if content is not None and config.scenario_file.is_log(content):
+            _say_what_it_takes(base, names, LOG_RUNS if runs is None else runs, options)
         options["keep"] = folder.parent / KEPT
         found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
         finish(found, folder, force, as_json, details)
+
+
+def _say_what_it_takes(base: Scenario, names: list[str] | None, runs: int, options: dict[str, Any]) -> None:
+    """Say on standard error how long a comparison of a log may take, if that is more than a moment."""
+    contestants = len(comparisons.comparing.LOG_DEFAULT if names is None else names)
+    n_jobs = len(base.workload_of(0, options["data"]).jobs)
+    plays = contestants * runs * len(options.get("loads", [None]))
+    seconds = JOB_S * n_jobs * plays / min(runs, options["jobs"])
+    if seconds > 20:
+        typer.echo(
+            f"marketsched: {n_jobs:,} jobs, {plays} plays of {contestants} mechanisms: some {seconds / 60:.1f} minutes "
+            "(--days or --set workload.most_jobs=10000 plays the last jobs, --jobs uses more processes)",
+            err=True,
+        )
 
 
 def _compare(

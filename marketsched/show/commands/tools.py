@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -48,7 +50,9 @@ OutOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace earlier results in that folder.")]
 DaysOption = Annotated[
     float | None,
-    typer.Option(help="Of a log: its last so many days (default: its last 10,000 jobs).", show_default=False),
+    typer.Option(
+        help="Of a log: its last so many days (default: its last 10,000 jobs; compare: all).", show_default=False
+    ),
 ]
 MechanismOption = Annotated[
     list[str] | None,
@@ -220,11 +224,33 @@ def print_view(view: Any) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Any]:
-    """Give a function of (done, total, what) that shows a bar, on standard error and only on a terminal."""
+    """Give a function of (done, total, what) that shows a bar on standard error, or lines if that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    if not sys.stderr.isatty():
+        yield _lines_of_progress()
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+
+
+LINE_EVERY_S = 10.0  # of progress, where there is no terminal
+
+
+def _lines_of_progress() -> Callable[[float, float | None, str], None]:
+    """Return a function of (done, total, what) that prints a line on standard error every ten seconds.
+
+    With ``MARKETSCHED_PROGRESS=off`` in the environment it prints none.
+    """
+    last = math.inf if os.environ.get("MARKETSCHED_PROGRESS") == "off" else time.monotonic()
+
+    def tell(done: float, total: float | None, what: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LINE_EVERY_S:
+            last = time.monotonic()
+            typer.echo(f"marketsched: {done:,} of {total:,}: {what}" if total else f"marketsched: {what}", err=True)
+
+    return tell
