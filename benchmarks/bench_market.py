@@ -9,12 +9,19 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
 from harness import Row, benchmark
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.playing import TruthfulOwners, play
+from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.registry import get_mechanism
+from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.rule import LogRule
+from marketsched.worlds.workload import Workload
 
 
 def _seconds(name: str, seed: int) -> tuple[float, float]:
@@ -87,3 +94,37 @@ def whole_markets() -> Iterator[Row]:
         _, by_rounds = _played(name, 4000, by_rounds=True)
         yield Row(f"market.whole.{name}.job_us", whole / n * 1e6, "us")
         yield Row(f"market.whole.{name}.times_as_fast", by_rounds / whole, "", at_least=1.0)
+
+
+HIDDEN = ("first-come", "easy-backfill", "conservative-backfill")  # play hidden durations whole, too
+
+
+def _log(n: int, seed: int) -> tuple[Workload, float]:
+    """Return the market of a made log of ``n`` runs at load 1, laws of the past, and the processor seconds it took."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"submit_s": np.sort(rng.uniform(0, 60.0 * n, n)), "run_s": rng.lognormal(7, 1, n)})
+    table["processors"], table["user"] = 2 ** rng.integers(0, 6, n), rng.integers(0, 100, n)
+    table["executable"] = rng.integers(0, 20, n)
+    log = JobLog.of(table)
+    begin = time.process_time()
+    return market_of(log, Window(most_jobs=n, load=1.0), LogRule(), rng=seed), time.process_time() - begin
+
+
+@benchmark
+def logs_of_hidden_durations() -> Iterator[Row]:
+    """The market of a log, as columns; played whole, and round by round."""
+    _log(300, 1)  # compiled
+    workload, seconds = _log(20_000, 1)
+    n, sizes = len(workload.jobs), ("capacity", "horizon", "max_delay")
+    yield Row("market.log.workload_us", seconds / n * 1e6, "us", at_most=10)
+    own = {size: getattr(workload, size) for size in (*sizes, "max_concurrency", "max_duration", "max_value")}
+    for name in HIDDEN:
+        taken = []
+        for by_rounds in (False, False, True):  # the first one compiles
+            setup = MarketSetup("log", workload.jobs, get_mechanism(name, **own), *(own[size] for size in sizes))
+            market = MarketRun(setup, by_rounds=by_rounds)
+            begin = time.process_time()
+            market.play()
+            taken.append(time.process_time() - begin)
+        yield Row(f"market.log.{name}.job_us", taken[1] / n * 1e6, "us")
+        yield Row(f"market.log.{name}.times_as_fast", taken[2] / taken[1], "", at_least=1.0)

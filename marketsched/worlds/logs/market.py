@@ -177,7 +177,7 @@ def _jobs(
     slacks = rule.slack * np.array(SLACK)[classes] * u
     rounds = _rounds(known["run_s"], length, rule)
     asked = _rounds(known["requested_s"].fillna(0.0), length, rule) * known["requested_s"].notna().to_numpy()
-    announced, notes = _laws(known, first, last, length, law, rounds, asked, rule)
+    announced, notes = _laws(known, first, last, law, rounds, asked, rule)
     longest = np.array([int(each.values[-1]) for each in announced.laws])[announced.of]
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
     given, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
@@ -241,7 +241,6 @@ def _laws(
     known: pd.DataFrame,
     first: int,
     last: int,
-    length: float,
     law: str,
     rounds: NDArray[np.int64],
     asked: NDArray[np.int64],
@@ -253,8 +252,8 @@ def _laws(
     past = past_durations(known.iloc[:last], max(0, first - EARLIER_RUNS), first, rounds, rule.history)
     asks = (asked[first:last] > 0) & (law == "requested")
     past[asks] = 0
-    filling = PredictionRule(round_seconds=length, max_duration=rule.max_duration, filling=0.0)
-    by_past, by_request = announced_by_past(past[~asks], filling), certain_durations(asked[first:last][asks])
+    by_past = announced_by_past(past[~asks], rule.max_duration)
+    by_request = certain_durations(asked[first:last][asks])
     of = np.empty(last - first, np.int64)
     of[~asks], of[asks] = by_past.of, by_request.of + len(by_past.laws)
     return Announced([*by_past.laws, *by_request.laws], of), {

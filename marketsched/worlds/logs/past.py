@@ -7,6 +7,7 @@ was submitted. That waits were 0 is all that is certain of a log: a run ended it
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
+from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw, blur_kernel
 
 LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
 
@@ -32,20 +33,17 @@ def certain_durations(durations: NDArray[np.int64]) -> Announced:
     return Announced([IntegerLaw(np.array([d]), np.array([1.0])) for d in rounds.tolist()], of)
 
 
-def announced_by_past(past: NDArray[np.int64], rule: PredictionRule) -> Announced:
-    """Return the laws that follow from `past_durations`; of a run without any, the longest duration for certain."""
-    kinds, of = np.unique(past, axis=0, return_inverse=True)
-    distinct: dict[tuple[bytes, bytes], int] = {}
-    laws: list[IntegerLaw] = []
-    number = np.empty(len(kinds), np.int64)
-    longest = IntegerLaw(np.array([rule.max_duration]), np.array([1.0]))
-    for i, row in enumerate(kinds.tolist()):
-        durations = [d for d in row if d]
-        law = duration_law(durations, rule) if durations else longest
-        number[i] = distinct.setdefault((law.values.tobytes(), law.probabilities.tobytes()), len(laws))
-        if number[i] == len(laws):
-            laws.append(law)
-    return Announced(laws, number[of.ravel()])
+def announced_by_past(past: NDArray[np.int64], max_duration: int) -> Announced:
+    """Return the laws that follow from `past_durations`; of a run without any, the longest duration for certain.
+
+    Each is `marketsched.worlds.prediction.duration_law` without a filling.
+    """
+    histories, of = np.unique(past, axis=0, return_inverse=True)
+    ends = np.empty(len(histories), np.int64)
+    values, probabilities = np.empty(3 * histories.size, np.int64), np.empty(3 * histories.size)
+    _laws_kernel(histories, max_duration, SIDE, MIDDLE, ends, values, probabilities)
+    laws = [IntegerLaw(values[a:b], probabilities[a:b]) for a, b in pairwise([0, *ends.tolist()])]
+    return Announced(laws, of.ravel())
 
 
 def past_durations(
@@ -114,3 +112,27 @@ def _past_kernel(before, submits, ends, rounds, begin, looked_at, found):  # typ
                 j = before[kind, j]
             if n:
                 break
+
+
+@njit(cache=True)
+def _laws_kernel(histories, longest, side, middle, ends, values, probabilities):  # type: ignore[no-untyped-def]
+    """Fill the laws that follow from histories one behind the other, and where each ends."""
+    size = 3 * histories.shape[1]
+    found, weights, used = np.empty(size, np.int64), np.empty(size), 0
+    for i in range(histories.shape[0]):
+        n_past = np.count_nonzero(histories[i])
+        n = blur_kernel(histories[i, :n_past], longest, side, middle, found, weights)
+        if n == 0:
+            found[0], weights[0], n = longest, 1.0, 1
+        total = 0.0
+        for k in range(n):
+            total += weights[k]
+        begin = used
+        for k in range(n):
+            at = used  # a few values: each is put where it belongs
+            while at > begin and values[at - 1] > found[k]:
+                values[at], probabilities[at] = values[at - 1], probabilities[at - 1]
+                at -= 1
+            values[at], probabilities[at] = found[k], weights[k] / total
+            used += 1
+        ends[i] = used
