@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -153,34 +152,12 @@ def duration_law(durations: Sequence[int], rule: PredictionRule) -> IntegerLaw:
     >>> duration_law([4], PredictionRule(filling=0.0))
     IntegerLaw(values=array([3, 4, 5]), probabilities=array([0.1, 0.8, 0.1]))
     """
-    past = np.asarray(durations, dtype=np.int64)
-    values, weights = np.empty(3 * past.size, np.int64), np.empty(3 * past.size)
-    n = blur_kernel(past, rule.max_duration, SIDE, MIDDLE, values, weights)
-    return _filled(dict(zip(values[:n].tolist(), weights[:n].tolist(), strict=True)), rule)
-
-
-@njit(cache=True)
-def blur_kernel(durations, longest, side, middle, values, weights):  # type: ignore[no-untyped-def]
-    """Fill the values that past durations count at, as they come, and their weights; return how many there are."""
-    n = 0
-    for i in range(durations.size):
-        d, times = durations[i], 0
-        for j in range(durations.size):
-            times += durations[j] == d
-        for j in range(i):
-            if durations[j] == d:
-                times = 0  # counted before
-        if not times:
-            continue
-        for at, share in ((max(4 * d // 5, 1), side), (d, middle), (min(d - (-d // 4), longest), side)):
-            k = 0
-            while k < n and values[k] != at:
-                k += 1
-            if k == n:
-                values[n], weights[n] = at, 0.0
-                n += 1
-            weights[k] += share * times
-    return n
+    weights: dict[int, float] = {}
+    for d, n in Counter(durations).items():
+        shorter, longer = max(4 * d // 5, 1), min(d + -(-d // 4), rule.max_duration)
+        for y, weight in ((shorter, SIDE * n), (d, MIDDLE * n), (longer, SIDE * n)):
+            weights[y] = weights.get(y, 0.0) + weight
+    return _filled(weights, rule)
 
 
 def _filled(weights: dict[int, float], rule: PredictionRule) -> IntegerLaw:

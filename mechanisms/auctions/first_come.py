@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.auctions.earliest_start import earliest_start_kernel, first_come_kernel
+from marketsched.mechanisms.auctions.first_come_kernels import earliest_start_kernel, first_come_kernel
 from marketsched.mechanisms.auctions.hidden_play import HiddenPlay
 from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,

@@ -17,9 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.earliest_start import first_come_kernel
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.auctions.hidden_turn import surplus_kernel
+from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
@@ -183,31 +182,8 @@ def _announced_density_ends(jobs: JobColumns, limits: MarketLimits) -> NDArray[n
     useful, order = jobs.useful(limits.max_delay, limits.horizon), jobs.by_arrival[0]
     columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
     laws = jobs.laws
-    least, most = _density_kernel(order, *columns, useful, *laws, limits.max_duration, limits.horizon + 1)
+    least, most = density_kernel(order, *columns, useful, *laws, limits.max_duration, limits.horizon + 1)
     return np.array([least, most]) if most > 0 else np.zeros(0)
-
-
-@njit(cache=True)
-def _density_kernel(  # type: ignore[no-untyped-def]
-    order, arrivals, durations, widths, revealed, begins, values, lasts, useful,
-    law_of, offsets, law_durations, law_weights, longest, end,
-):  # fmt: skip
-    """Return the ends of `_announced_density_ends`."""
-    least, most = np.inf, 0.0
-    one, certain = np.ones(1), np.empty(1, np.int64)
-    for j in order:
-        certain[0] = durations[j]
-        law = slice(offsets[law_of[j]], offsets[law_of[j] + 1])
-        own, weights = (certain, one) if revealed[j] else (law_durations[law], law_weights[law])
-        if arrivals[j] >= end or (revealed[j] and durations[j] > longest):
-            continue
-        curve = slice(begins[j], begins[j + 1])
-        worth = surplus_kernel(own, weights, values[curve], lasts[curve], arrivals[j], useful[j], end, 0.0)
-        work = widths[j] * (own * weights).sum()
-        for each in worth:
-            if each > 0:
-                least, most = min(least, each / work), max(most, each / work)
-    return least, most
 
 
 @njit(cache=True)

@@ -22,9 +22,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel
 from marketsched.mechanisms.columns import steps_of
 from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
@@ -149,24 +149,6 @@ def expected_surplus(
     return np.asarray(surplus_kernel(*law, *steps, first, last, end, cost))
 
 
-@njit(cache=True)
-def surplus_kernel(durations, weights, values, lasts, first, last, end, cost):  # type: ignore[no-untyped-def]
-    """Return `expected_surplus` of a curve of steps: up to ``lasts[k]`` it is worth ``values[k]``, at ``last`` too."""
-    if not durations.size:
-        return np.zeros(0)
-    surplus = np.zeros(max(0, last - durations[0] - first + 1))
-    for i in range(durations.size):
-        step = 0
-        for k in range(min(surplus.size, last - durations[i] - first + 1)):
-            while lasts[step] < first + k + durations[i]:
-                step += 1
-            surplus[k] += weights[i] * values[step]
-    charged = charged_kernel(durations, weights, first, surplus.size, end)
-    for k in range(surplus.size):
-        surplus[k] -= cost * charged[k]
-    return surplus
-
-
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
     """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for without ``stop_at_loss``.
 
@@ -189,22 +171,6 @@ def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> ND
     return np.asarray(charged_kernel(*law, first, n_starts, last))
 
 
-@njit(cache=True)
-def charged_kernel(durations, weights, first, n_starts, last):  # type: ignore[no-untyped-def]
-    """Return `charged_rounds`; all sums from the shortest duration on."""
-    mean = 0.0
-    for i in range(durations.size):
-        mean += weights[i] * durations[i]
-    found = np.full(n_starts, mean)
-    longest = durations[-1] if durations.size else 0
-    for k in range(max(0, last + 1 - longest - first), n_starts):
-        found[k] = 0.0
-        for i in range(durations.size):
-            if first + k + durations[i] <= last:
-                found[k] += weights[i] * durations[i]
-    return found
-
-
 def start_at_turn(
     surplus: NDArray[np.float64], free: NDArray[np.int64], now: int, width: int, limit: int
 ) -> int | None:
@@ -224,20 +190,3 @@ def start_at_turn(
     """
     found = int(turn_kernel(surplus, free, now, width, limit))
     return None if found < 0 else found
-
-
-@njit(cache=True)
-def turn_kernel(surplus, free, now, width, limit):  # type: ignore[no-untyped-def]
-    """Return `start_at_turn`; 0 for a turn that is not yet, -1 for no start."""
-    if not surplus.size or surplus.max() <= 1e-12:  # TOLERANCE: a kernel uses nothing outside it
-        return -1
-    best, room = surplus.argmax(), 0  # rounds from now on with room
-    while room < best + limit and now - 1 + room < free.size and free[now - 1 + room] >= width:
-        room += 1
-    full = min(best + limit, free.size - now + 1)
-    if room == full:  # nothing is in its way
-        return now + best
-    if room < min(limit, full):
-        return 0
-    best = surplus[: room - limit + 1].argmax()  # a booking lies before the best start ends
-    return now + best if surplus[best] > 1e-12 else 0

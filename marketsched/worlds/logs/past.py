@@ -15,7 +15,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw, blur_kernel
+from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw
 
 LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
 
@@ -34,16 +34,31 @@ def certain_durations(durations: NDArray[np.int64]) -> Announced:
 
 
 def announced_by_past(past: NDArray[np.int64], max_duration: int) -> Announced:
-    """Return the laws that follow from `past_durations`; of a run without any, the longest duration for certain.
-
-    Each is `marketsched.worlds.prediction.duration_law` without a filling.
-    """
+    """Return the laws that follow from `past_durations`, one for each history."""
     histories, of = np.unique(past, axis=0, return_inverse=True)
-    ends = np.empty(len(histories), np.int64)
-    values, probabilities = np.empty(3 * histories.size, np.int64), np.empty(3 * histories.size)
+    return Announced(laws_of_histories(histories, max_duration), of.ravel())
+
+
+def laws_of_histories(histories: NDArray[np.int64], max_duration: int) -> list[IntegerLaw]:
+    """Return `marketsched.worlds.prediction.duration_law` of many histories, without a filling.
+
+    Parameters
+    ----------
+    histories : ndarray of int, shape (n, most)
+        Past durations, rounds; after the last one zeros. One of zeros alone means ``max_duration`` for certain.
+    max_duration : int
+        D_max, rounds.
+
+    Examples
+    --------
+    >>> laws_of_histories(np.array([[4, 0], [0, 0]]), 48)
+    [IntegerLaw(values=array([3, 4, 5]), probabilities=array([0.1, 0.8, 0.1])),
+     IntegerLaw(values=array([48]), probabilities=array([1.]))]
+    """
+    ends, size = np.empty(len(histories), np.int64), 3 * histories.size
+    values, probabilities = np.empty(size, np.int64), np.empty(size)
     _laws_kernel(histories, max_duration, SIDE, MIDDLE, ends, values, probabilities)
-    laws = [IntegerLaw(values[a:b], probabilities[a:b]) for a, b in pairwise([0, *ends.tolist()])]
-    return Announced(laws, of.ravel())
+    return [IntegerLaw(values[a:b], probabilities[a:b]) for a, b in pairwise([0, *ends.tolist()])]
 
 
 def past_durations(
@@ -115,13 +130,37 @@ def _past_kernel(before, submits, ends, rounds, begin, looked_at, found):  # typ
 
 
 @njit(cache=True)
+def _blur_kernel(durations, longest, side, middle, values, weights):  # type: ignore[no-untyped-def]
+    """Fill the values that past durations count at, as they come, and their weights; return how many there are."""
+    n = 0
+    for i in range(durations.size):
+        d, times = durations[i], 0
+        for j in range(durations.size):
+            times += durations[j] == d
+        for j in range(i):
+            if durations[j] == d:
+                times = 0  # counted before
+        if not times:
+            continue
+        for at, share in ((max(4 * d // 5, 1), side), (d, middle), (min(d - (-d // 4), longest), side)):
+            k = 0
+            while k < n and values[k] != at:
+                k += 1
+            if k == n:
+                values[n], weights[n] = at, 0.0
+                n += 1
+            weights[k] += share * times
+    return n
+
+
+@njit(cache=True)
 def _laws_kernel(histories, longest, side, middle, ends, values, probabilities):  # type: ignore[no-untyped-def]
     """Fill the laws that follow from histories one behind the other, and where each ends."""
     size = 3 * histories.shape[1]
     found, weights, used = np.empty(size, np.int64), np.empty(size), 0
     for i in range(histories.shape[0]):
         n_past = np.count_nonzero(histories[i])
-        n = blur_kernel(histories[i, :n_past], longest, side, middle, found, weights)
+        n = _blur_kernel(histories[i, :n_past], longest, side, middle, found, weights)
         if n == 0:
             found[0], weights[0], n = longest, 1.0, 1
         total = 0.0

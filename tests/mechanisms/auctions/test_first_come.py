@@ -20,8 +20,8 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
-from marketsched.mechanisms.auctions.earliest_start import first_come_kernel
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.mechanisms.auctions.first_come_kernels import first_come_kernel
 from marketsched.mechanisms.auctions.flat_price import (
     best_first_come,
     best_first_come_served,

@@ -6,6 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
@@ -15,7 +17,9 @@ from marketsched.worlds.logs import KINDS
 from marketsched.worlds.logs.formats import FORMATS, csv_log, format_of, swf_log
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.past import laws_of_histories
 from marketsched.worlds.logs.rule import LogRule
+from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
 from refusals import refused
 
 
@@ -250,3 +254,14 @@ def test_a_cut_gzip_is_refused_and_a_second_header_of_swf_is_a_comment(swf):
     assert (swf_log(path).nodes, len(swf_log(path).table)) == (16, 2)
     path.write_bytes(path.read_bytes()[:-12])
     refused(lambda: swf_log(path), "the gzip file is cut short", error=TraceError)
+
+
+@given(st.lists(st.lists(st.integers(1, 40), max_size=6), min_size=1, max_size=5))
+def test_laws_of_many_histories_are_those_of_each(histories):
+    """To the last bit: the compiled rule adds in the order of the one that the predictions of single runs use."""
+    table = np.array([[*row, *[0] * (6 - len(row))] for row in histories])
+    rule = PredictionRule(max_duration=40, filling=0.0)
+    for law, row in zip(laws_of_histories(table, 40), histories, strict=True):
+        expected = duration_law(row, rule) if row else IntegerLaw(np.array([40]), np.array([1.0]))
+        assert law.values.tolist() == expected.values.tolist()
+        assert law.probabilities.tolist() == expected.probabilities.tolist()

@@ -1,0 +1,240 @@
+"""First come, first served, compiled: all kernels of the rule, which use nothing outside this file.
+
+Known durations: the earliest start that is worth its cost. Hidden ones: the expected surplus of each start, the turn of
+a job, and markets of both, many rounds at a time. Jobs and state are those of `hidden_play`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def earliest_start_kernel(free, width, first, duration, values, lasts, last, cost):  # type: ignore[no-untyped-def]
+    """Return the earliest start >= ``first`` with room whose completion is worth more than ``cost``; else 0.
+
+    ``free[r - 1]`` are the nodes free in round r; ``values`` and ``lasts`` the steps of the value curve, of which
+    completions up to ``last`` count.
+    """
+    worth_it = 0  # the last completion that is worth it
+    for k in range(values.size):
+        if values[k] > cost:
+            worth_it = min(lasts[k], last)
+    step, since = 0, first  # all rounds since..t have room
+    for t in range(first, worth_it):
+        if free[t - 1] < width:
+            since = t + 1
+        elif t - since + 1 >= duration:
+            while lasts[step] < t + 1:
+                step += 1
+            if values[step] > cost:
+                return t - duration + 1
+    return 0
+
+
+@njit(cache=True)
+def first_come_kernel(  # type: ignore[no-untyped-def]
+    rows, arrivals, durations, widths, begins, values, lasts, useful, price, free, starts
+):
+    """Serve jobs of known durations in this order; fill ``starts``, draw ``free`` down in place.
+
+    Returns the value of their completions and their payments, added up.
+    """
+    welfare, revenue = 0.0, 0.0
+    for j in rows:
+        width, duration, begin, end = widths[j], durations[j], begins[j], begins[j + 1]
+        cost = price * width * duration
+        start = earliest_start_kernel(
+            free, width, arrivals[j], duration, values[begin:end], lasts[begin:end], useful[j], cost
+        )
+        if start > 0:
+            starts[j] = start
+            step = begin
+            while lasts[step] < start + duration:
+                step += 1
+            welfare += values[step]
+            revenue += cost
+            for t in range(start, start + duration):
+                free[t - 1] -= width
+    return welfare, revenue
+
+
+@njit(cache=True)
+def surplus_kernel(durations, weights, values, lasts, first, last, end, cost):  # type: ignore[no-untyped-def]
+    """Return `expected_surplus` of a curve of steps: up to ``lasts[k]`` it is worth ``values[k]``, at ``last`` too."""
+    if not durations.size:
+        return np.zeros(0)
+    surplus = np.zeros(max(0, last - durations[0] - first + 1))
+    for i in range(durations.size):
+        step = 0
+        for k in range(min(surplus.size, last - durations[i] - first + 1)):
+            while lasts[step] < first + k + durations[i]:
+                step += 1
+            surplus[k] += weights[i] * values[step]
+    charged = charged_kernel(durations, weights, first, surplus.size, end)
+    for k in range(surplus.size):
+        surplus[k] -= cost * charged[k]
+    return surplus
+
+
+@njit(cache=True)
+def charged_kernel(durations, weights, first, n_starts, last):  # type: ignore[no-untyped-def]
+    """Return `charged_rounds`; all sums from the shortest duration on."""
+    mean = 0.0
+    for i in range(durations.size):
+        mean += weights[i] * durations[i]
+    found = np.full(n_starts, mean)
+    longest = durations[-1] if durations.size else 0
+    for k in range(max(0, last + 1 - longest - first), n_starts):
+        found[k] = 0.0
+        for i in range(durations.size):
+            if first + k + durations[i] <= last:
+                found[k] += weights[i] * durations[i]
+    return found
+
+
+@njit(cache=True)
+def turn_kernel(surplus, free, now, width, limit):  # type: ignore[no-untyped-def]
+    """Return `start_at_turn`; 0 for a turn that is not yet, -1 for no start."""
+    if not surplus.size or surplus.max() <= 1e-12:  # TOLERANCE: a kernel uses nothing outside it
+        return -1
+    best, room = surplus.argmax(), 0  # rounds from now on with room
+    while room < best + limit and now - 1 + room < free.size and free[now - 1 + room] >= width:
+        room += 1
+    full = min(best + limit, free.size - now + 1)
+    if room == full:  # nothing is in its way
+        return now + best
+    if room < min(limit, full):
+        return 0
+    best = surplus[: room - limit + 1].argmax()  # a booking lies before the best start ends
+    return now + best if surplus[best] > 1e-12 else 0
+
+
+@njit(cache=True)
+def play_kernel(  # type: ignore[no-untyped-def]
+    jobs, state, starts, left, endings, payments, price, longest, stop_at_deadline, first, until
+):
+    """Go through rounds ``first .. until``; fill starts, rounds of leaving, endings (`Ending`) and payments."""
+    free, waiting, counts, horizon = state.free, state.waiting, state.counts, state.free.size
+    for now in range(first, until + 1):
+        j = state.ending[now]
+        while j >= 0:
+            booked = jobs.durations[j] if jobs.revealed[j] else longest
+            free[now - 1 : starts[j] + booked - 1] += jobs.widths[j]
+            j = state.before[j]
+        n_waiting, coming = counts[0], counts[1]
+        while coming < jobs.order.size and jobs.arrivals[jobs.order[coming]] == now:
+            j = jobs.order[coming]
+            if not jobs.revealed[j]:
+                state.patience[j] = _patience_kernel(jobs, j, price, horizon + 1)
+            waiting[n_waiting] = j
+            n_waiting, coming = n_waiting + 1, coming + 1
+        counts[1] = coming
+        still, room = 0, -1  # nodes free for the longest run from now on; -1: not looked up
+        for i in range(n_waiting):
+            j = waiting[i]
+            if jobs.revealed[j]:
+                start = _revealed_start_kernel(jobs, j, free, price, longest)
+                booked, held_from, room = jobs.durations[j], start, -1
+            else:
+                if room < 0:
+                    room = free[now - 1 : now - 1 + longest].min()
+                start = _hidden_start_kernel(jobs, j, state.patience[j], free, room, now, price, longest)
+                booked, held_from = longest, now
+                room = room - jobs.widths[j] if start == now else room if start <= 0 else -1
+            if start == 0:
+                waiting[still] = j
+                still += 1
+            elif start < 0:
+                left[j], endings[j] = now, 1  # Ending.DROPPED
+            else:
+                starts[j] = start
+                free[held_from - 1 : start + booked - 1] -= jobs.widths[j]
+                free_from = _run_kernel(
+                    jobs, j, start, booked, price, stop_at_deadline, horizon, left, endings, payments
+                )
+                if free_from <= horizon:
+                    state.before[j], state.ending[free_from] = state.ending[free_from], j
+        counts[0] = still
+
+
+@njit(cache=True)
+def _run_kernel(jobs, j, start, booked, price, stop_at_deadline, horizon, left, endings, payments):  # type: ignore[no-untyped-def]
+    """Note how a run ends that starts in this round; return the round from which on its nodes are free."""
+    end, stop = start + jobs.durations[j], start + booked
+    if stop_at_deadline:
+        stop = min(stop, jobs.useful[j])
+    stop = max(stop, start + 1)
+    if end <= min(stop, horizon + 1):
+        left[j], endings[j] = end - 1, 4  # Ending.COMPLETED
+        payments[j] = price * jobs.widths[j] * jobs.durations[j]
+    elif stop < end and stop <= horizon:
+        left[j], endings[j] = stop, 3  # Ending.EVICTED
+    return min(end, stop)
+
+
+@njit(cache=True)
+def _revealed_start_kernel(jobs, j, free, price, longest):  # type: ignore[no-untyped-def]
+    """Return the start of a job of known duration, which is decided at its arrival; -1: none."""
+    duration, begin, end = jobs.durations[j], jobs.begins[j], jobs.begins[j + 1]
+    if duration > longest:
+        return -1
+    steps, cost = (jobs.values[begin:end], jobs.lasts[begin:end]), price * jobs.widths[j] * duration
+    found = earliest_start_kernel(free, jobs.widths[j], jobs.arrivals[j], duration, *steps, jobs.useful[j], cost)
+    return found if found > 0 else -1
+
+
+@njit(cache=True)
+def _hidden_start_kernel(jobs, j, patience, free, room, now, price, longest):  # type: ignore[no-untyped-def]
+    """Return the start of a job of hidden duration; 0: it waits, -1: it leaves."""
+    if patience >= 0:
+        return -1 if now > patience else now if room >= jobs.widths[j] else 0
+    surplus = _surplus_of(jobs, j, now, price, free.size + 1)
+    return turn_kernel(surplus, free, now, jobs.widths[j], longest)
+
+
+@njit(cache=True)
+def _patience_kernel(jobs, j, price, end):  # type: ignore[no-untyped-def]
+    """Return the last round in which a start now is worth it; -1: a later start may be better than one before."""
+    arrival = jobs.arrivals[j]
+    surplus, last = _surplus_of(jobs, j, arrival, price, end), arrival - 1
+    for k in range(surplus.size):
+        if k and surplus[k] > surplus[k - 1]:
+            return -1
+        if surplus[k] > 1e-12:  # TOLERANCE: a kernel uses nothing outside it
+            last = arrival + k
+    return last
+
+
+@njit(cache=True)
+def _surplus_of(jobs, j, first, price, end):  # type: ignore[no-untyped-def]
+    """Return what starts in rounds ``first, first + 1, ...`` are expected to bring, less what they are to pay."""
+    law = slice(jobs.offsets[jobs.law_of[j]], jobs.offsets[jobs.law_of[j] + 1])
+    curve = slice(jobs.begins[j], jobs.begins[j + 1])
+    durations, weights = jobs.law_durations[law], jobs.law_weights[law]
+    cost = price * jobs.widths[j]
+    return surplus_kernel(durations, weights, jobs.values[curve], jobs.lasts[curve], first, jobs.useful[j], end, cost)
+
+
+@njit(cache=True)
+def density_kernel(  # type: ignore[no-untyped-def]
+    order, arrivals, durations, widths, revealed, begins, values, lasts, useful,
+    law_of, offsets, law_durations, law_weights, longest, end,
+):  # fmt: skip
+    """Return the ends of `_announced_density_ends`."""
+    least, most = np.inf, 0.0
+    one, certain = np.ones(1), np.empty(1, np.int64)
+    for j in order:
+        certain[0] = durations[j]
+        law = slice(offsets[law_of[j]], offsets[law_of[j] + 1])
+        own, weights = (certain, one) if revealed[j] else (law_durations[law], law_weights[law])
+        if arrivals[j] >= end or (revealed[j] and durations[j] > longest):
+            continue
+        curve = slice(begins[j], begins[j + 1])
+        worth = surplus_kernel(own, weights, values[curve], lasts[curve], arrivals[j], useful[j], end, 0.0)
+        work = widths[j] * (own * weights).sum()
+        for each in worth:
+            if each > 0:
+                least, most = min(least, each / work), max(most, each / work)
+    return least, most
