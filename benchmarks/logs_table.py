@@ -51,6 +51,8 @@ CONTESTANTS = (
     "two-offers",
     "easy-backfill",
     "easy-backfill:kill=false",
+    "easy-backfill:order=class:kill=false",
+    "easy-backfill:order=request:kill=false",
     "conservative-backfill",
     "conservative-backfill:kill=false",
     "fair-share",
@@ -115,6 +117,8 @@ def made(label: str, workload: Workload) -> Any:
     given |= {size: getattr(workload, size) for size in sizes}
     if "round_seconds" in parameters_of(get("mechanism", name)):
         given["round_seconds"] = workload.round_seconds
+    if given.get("order") == "class":
+        given["classes"] = workload.classes
     return get_mechanism(name, **given)
 
 
