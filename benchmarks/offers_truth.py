@@ -3,10 +3,11 @@
     python benchmarks/offers_truth.py paths [--logs hpc2n nasa openb lublin] [--jobs 20] [--seeds 30 31 32 33]
     python benchmarks/offers_truth.py gains ...
 
-``paths``: a job is made to take one offer, regular and then spare, whatever it reports. Under each other value, law or
-deadline everything that happens until it leaves, to itself and to all others, has to be the same, event for event.
-``gains``: the job chooses, as its report has it; printed is the mean of what it gains over the truth, in percent of the
-mean utility, with a 95 % interval over jobs. All others report truly, and runs take what they took.
+``paths``: a job is made to take one entry, spare and regular with patience 0, 8 and 64, whatever it reports. Under each
+other value, law or deadline everything that happens until it leaves, to itself and to all others, has to be the same,
+event for event. ``gains``: the job chooses, as its report has it, or takes the other class or another patience; printed
+is the mean of what it gains over the truth, in percent of the mean utility, with a 95 % interval over jobs. All others
+report truly, and runs take what they took.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from __future__ import annotations
 import argparse
 import copy
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logs_table import LOGS, log_of
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork, TwoOffers
+from marketsched.mechanisms.offers.patience import POSTED
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule
 from marketsched.worlds.workload import Workload
@@ -33,16 +36,35 @@ LOAD = 1.1
 LAST = 10**9
 
 
+Entry = tuple[int, int]  # class and column of the menu
+Change = Callable[[Entry], Entry]  # of the entry that a job would choose
+
+
 class Made(TwoOffers):
-    """One job takes one offer (0 spare, 1 regular; None: as it likes), whatever it reports."""
+    """One job takes another entry than it would choose, whatever it reports."""
 
     watched: Any = None
-    offer: int | None = None
+    change: Change | None = None
 
-    def _preferred(self, x: Any, values: tuple[float, float]) -> int | None:
-        if self.offer is not None and x.job == self.watched:
-            return self.offer
-        return super()._preferred(x, values)
+    def _preferred(self, x: Any, values: NDArray[np.float64]) -> Entry | None:
+        own = super()._preferred(x, values)
+        if x.job != self.watched or self.change is None:
+            return own
+        return self.change((0, 0) if own is None else own)
+
+
+def at_half(entry: Entry) -> Entry:
+    """Return the entry of half the patience."""
+    return entry[0], int(np.searchsorted(POSTED, POSTED[entry[1]] / 2))
+
+
+ENTRIES: dict[str, Change] = {
+    "the other class": lambda entry: (1 - entry[0], entry[1]),
+    "no patience": lambda entry: (entry[0], 0),
+    "half the patience": at_half,
+    "regular without patience": lambda entry: (1, 0),
+}
+FORCED = [(offer, int(np.searchsorted(POSTED, rounds))) for offer in (0, 1) for rounds in (0, 8, 64)]
 
 
 class Owners(TruthfulOwners):
@@ -106,11 +128,13 @@ class World:
             owners.act(market)
             market.clear()
 
-    def until_it_leaves(self, job: Job, report: StatementOfWork | None, offer: int | None) -> tuple[list[Event], int]:
+    def until_it_leaves(
+        self, job: Job, report: StatementOfWork | None, change: Change | None
+    ) -> tuple[list[Event], int]:
         """Return what happens from the job's birth until it leaves, and the round of that."""
         market = copy.deepcopy(self.kept[job.truth.birth])
         mechanism: Any = market.mechanism
-        mechanism.watched, mechanism.offer = job.name, offer
+        mechanism.watched, mechanism.change = job.name, change
         owners, events = Owners(self.jobs, {} if report is None else {job.name: report}), list[Event]()
         while market.now <= mechanism.horizon:
             owners.act(market)
@@ -123,12 +147,16 @@ class World:
 def moved_paths(world: World, job: Job, horizon: int) -> tuple[int, int]:
     """Return how many reports were made, and how many moved anything."""
     made = moved = 0
-    for offer in (0, 1):
-        told, left = world.until_it_leaves(job, None, offer)
+    for entry in FORCED:
+
+        def change(_: Entry, entry: Entry = entry) -> Entry:
+            return entry
+
+        told, left = world.until_it_leaves(job, None, change)
         for name, report in reports_of(job, horizon, world.widest):
             if "node" in name:
                 continue
-            said, gone = world.until_it_leaves(job, report, offer)
+            said, gone = world.until_it_leaves(job, report, change)
             until = min(left, gone)
             made += 1
             moved += [e for e in told if e.round < until] != [e for e in said if e.round < until]
@@ -169,6 +197,8 @@ def main() -> None:
                 truths.append(truth)
                 for lie, report in reports_of(job, workload.horizon, world.widest):
                     gains[lie].append(utility(world.until_it_leaves(job, report, None)[0], job) - truth)
+                for lie, change in ENTRIES.items():
+                    gains[lie].append(utility(world.until_it_leaves(job, None, change)[0], job) - truth)
         if arguments.what == "paths":
             print(f"{name}: {made:,} reports, {moved} moved a path, or another job before the job left", flush=True)
             continue

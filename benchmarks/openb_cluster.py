@@ -162,6 +162,7 @@ View = Callable[[Workload, "np.random.Generator | None"], Workload]
 ROWS: dict[str, tuple[Maker, View | None, bool]] = {  # contestant, view of the market, whether one kind is drawn
     "laws": (_laws, None, False),
     "history": (_bid(), None, False),
+    "history-144": (_bid(ahead=144), None, False),
     "first-come": (lambda world, laws, seed: ClusterFirstCome(**sizes_of(world)), None, False),
     "density": (_queue(order="density"), None, False),
     "future": (_future, None, False),

@@ -34,7 +34,7 @@ PANELS: tuple[
         "a log of a real cluster, durations hidden",
         {
             "`two-offers`": ("two offers", (1.1, 87), "C0", "-", "o"),
-            "`fair-share:kill=false`": ("fair share", (1.2, 71), "C2", "-", "D"),
+            "`easy-backfill:order=class:kill=false`": ("EASY by class", (1.17, 62), "C2", "-", "D"),
             "`easy-backfill:kill=false`": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
         },
     ),

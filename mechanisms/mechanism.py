@@ -161,7 +161,7 @@ class Standing(NamedTuple):
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")
 ANNOUNCING = frozenset(  # members that say something of a rule and decide nothing
     "slot_prices pool_prices committed menu quote keep_menus menu_at_arrival posts_menus_at_arrival booked owed forget "
-    "booking nodes_in_use certificate statistics wants_laws restate".split()
+    "booking nodes_in_use certificate statistics wants_laws wants_classes restate".split()
 )
 
 
@@ -173,7 +173,8 @@ class Mechanism(ABC):
     only has these members, and is no `Mechanism`, is played through `as_mechanism`.
 
     A class or function that is registered (``registry.register``) gets ``rng`` if its signature names it, and from a
-    scenario ``round_seconds``, the length of a round (None: rounds have none), and ``laws`` if `wants_laws` says so.
+    scenario ``round_seconds``, the length of a round (None: rounds have none), and ``laws`` if `wants_laws` says so
+    (and ``classes`` of the jobs of a log if ``wants_classes`` does).
 
     Attributes
     ----------

@@ -39,6 +39,8 @@ LOG_DEFAULT = (
     "first-come",
     "easy-backfill",
     "easy-backfill:kill=false",
+    "easy-backfill:order=class:kill=false",
+    "easy-backfill:order=request:kill=false",
     "conservative-backfill",
     "conservative-backfill:kill=false",
     "fair-share",

@@ -52,7 +52,7 @@ class MechanismChoice(Rules):
     @model_validator(mode="after")
     def _what_the_mechanism_takes(self) -> Self:
         self.rules_for(self.name)
-        check_parameters(self.name, self.parameters, ["laws", "round_seconds", "cluster"])
+        check_parameters(self.name, self.parameters, ["laws", "classes", "round_seconds", "cluster"])
         return self
 
     def build(
@@ -100,6 +100,9 @@ class MechanismChoice(Rules):
         wants = getattr(get("mechanism", called), "wants_laws", None)
         if laws is not None and wants is not None and wants(**self.parameters):
             parameters = {"laws": laws(), **parameters}
+        sorts = getattr(get("mechanism", called), "wants_classes", None)
+        if sorts is not None and sorts(**self.parameters):
+            parameters = {"classes": workload.classes, **parameters}
         for name, parameter in asked.items():
             if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
                 with placed(f"mechanism.parameters.{name}"):

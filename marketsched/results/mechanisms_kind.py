@@ -174,6 +174,12 @@ def _remarks(comparison: Result) -> list[str]:
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
     found += pools_remarks(comparison)
+    if str(meta.get("workload", {}).get("classes", "")).startswith("drawn"):
+        found += [
+            f"{row['mechanism']}: classes of this log are drawn with the values: a queue that no site could run"
+            for row in rows
+            if "order=class" in row["mechanism"]
+        ]
     found += [
         f"{row['mechanism']}: owners paid more than what was done was worth to them"
         for row in rows

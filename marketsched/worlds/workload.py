@@ -122,6 +122,15 @@ class Workload:
         """
         return max(1, round(self.work / (load * self.table.last_birth)))
 
+    @property
+    def classes(self) -> dict[str, int]:
+        """The class of each job of which the workload knows one, by name: larger ones are more urgent."""
+        jobs = table_of(self.jobs)
+        if "class" not in jobs.tags:
+            return {}
+        pairs = zip(jobs.names, jobs.tag("class", slice(None)), strict=True)
+        return {name: int(each) for name, each in pairs if isinstance(each, int | np.integer)}
+
     def load_at(self, capacity: int) -> float:
         """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""
         return self.work / (capacity * self.table.last_birth)

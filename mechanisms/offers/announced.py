@@ -1,9 +1,11 @@
-r"""Announcements to a job: its probability of completion by each time, and the value of an offer to it.
+r"""Announcements to a job: its probability of completion by each time, and the value of an entry to it.
 
-With expected wait w the odds that a run of d rounds is completed within r rounds from now are those of one of twelve
-cells: by w = 0 or not, and by :math:`x = (r - w) / d` below 1, 1.1, 1.3, 1.7, 2.5, or above. A value curve is a
-staircase, and the surplus of a run of d rounds at rate R, :math:`W(f) = \max(0, V(f) - R c d)`, is one, too: each of
-its steps is a prize for completion by a time. So an offer is worth
+An entry is a class with a patience P. With expected wait w the odds that a run of d rounds is completed within r rounds
+from now are those of one of twelve cells: by w = 0 or not, and by :math:`x = (r - w) / d` below 1, 1.1, 1.3, 1.7, 2.5,
+or above. A job that has to begin within P rounds has no more than P and its announced mean, however late its deadline
+is: r is the smaller of both. A value curve is a staircase, and the surplus of a run of d rounds at rate R,
+:math:`W(f) = \max(0, V(f) - R c d)`, is one, too: each of its steps is a prize for completion by a time. So an entry is
+worth
 
 .. math:: U = \sum_d p_d \sum_{f \ge t + d} \text{odds}(w, f - t, d) (W(f) - W(f + 1)),
 
@@ -19,6 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
@@ -34,9 +37,10 @@ class Report(NamedTuple):
     """The report of an arrived job, in the form that its choice needs."""
 
     width: int
-    durations: NDArray[np.int64]  # (n,), rising
+    durations: NDArray[np.int64]  # (n,)
     weights: NDArray[np.float64]  # (n,), adding up to 1
     shortest: int  # of the durations
+    longest: int
     mean: float  # rounds
     stairs: Stairs
     last: int  # the last completion worth anything
@@ -53,6 +57,21 @@ def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
     return Stairs(first + ends, table[ends])
 
 
+def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Report | None:
+    """Return what a report says of a job that arrives in round ``now``; None: no run of it can bring anything.
+
+    ``last`` is the last completion that the market takes to be worth anything.
+    """
+    points = sow.law.points_of(now, signal)
+    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
+    mass, shortest = float(weights.sum()), int(durations.min())
+    if mass <= 0 or now + shortest > last:
+        return None
+    weights = weights / mass
+    stairs, mean = stairs_of(sow, now + shortest, last), float(weights @ durations)
+    return Report(sow.concurrency, durations, weights, shortest, int(durations.max()), mean, stairs, last)
+
+
 def last_worth(stairs: Stairs, cost: float) -> int:
     """Return the last completion worth more than ``cost``; 0: there is none."""
     if stairs.worth.size == 1:
@@ -62,26 +81,40 @@ def last_worth(stairs: Stairs, cost: float) -> int:
 
 
 def announced_values(
-    odds: NDArray[np.float64], waits: tuple[int, int], rates: tuple[float, float], report: Report, now: int
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the values of the two offers to a job, credits, and its announced probabilities of completion.
+    shares: NDArray[np.float64],
+    waits: NDArray[np.int64],
+    rates: NDArray[np.float64],
+    patience: NDArray[np.int64],
+    report: Report,
+    now: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the value of each entry to a job, credits, and its announced probability of completion, shape (2, n).
 
     Parameters
     ----------
-    odds : ndarray, shape (2, 12, 2)
-        Per offer and cell: completed in time, and left.
-    waits : tuple of int
+    shares : ndarray, shape (2, 12)
+        Odds per class and cell.
+    waits : ndarray of int, shape (2, n)
         Expected waits as spare and as regular job, rounds.
-    rates : tuple of float
-        Spare and regular.
+    rates : ndarray, shape (2, n)
+        Credits per node and round.
+    patience : ndarray of int, shape (n,)
+        Rounds.
     report : Report
         Of the job.
     now : int
         t, the round of its arrival.
     """
+    values, chances = np.zeros(waits.shape), np.zeros(waits.shape)
     columns = (report.width, report.durations, report.weights, report.stairs.until, report.stairs.worth)
-    found = _both_kernel(odds, *waits, *rates, *columns, now)
-    return found[:2], found[2:]
+    rooms = patience + usual_length(report.mean)
+    _entries_kernel(shares, waits, rates, rooms, *columns, now, values, chances)
+    return values, chances
+
+
+def usual_length(mean: float) -> int:
+    """Return an announced mean in whole rounds."""
+    return max(1, int(mean + 0.5))
 
 
 def cell_of(wait: int, room: int, length: int) -> int:
@@ -97,17 +130,22 @@ def _cell_kernel(wait, room, length):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _both_kernel(  # type: ignore[no-untyped-def]
-    odds, wait, regular_wait, rate, regular_rate, width, durations, weights, until, worth, now
+def _entries_kernel(  # type: ignore[no-untyped-def]
+    shares, waits, rates, rooms, width, durations, weights, until, worth, now, values, chances
 ):
-    spare = _announced_kernel(odds[0], wait, rate, width, durations, weights, until, worth, now)
-    regular = _announced_kernel(odds[1], regular_wait, regular_rate, width, durations, weights, until, worth, now)
-    return spare[0], regular[0], spare[1], regular[1]
+    """Fill the values and the chances of all entries."""
+    for k in range(2):
+        for p in range(rooms.size):
+            values[k, p], chances[k, p] = _announced_kernel(
+                shares[k], waits[k, p], rates[k, p], rooms[p], width, durations, weights, until, worth, now
+            )
 
 
 @njit(cache=True)
-def _announced_kernel(odds, wait, rate, width, durations, weights, until, worth, now):  # type: ignore[no-untyped-def]
-    """Return the worth of an offer, and the chance to be completed while it brings anything."""
+def _announced_kernel(  # type: ignore[no-untyped-def]
+    shares, wait, rate, room, width, durations, weights, until, worth, now
+):
+    """Return the worth of an entry, and the chance to be completed while it brings anything."""
     value, chance = 0.0, 0.0
     for q in range(durations.size):
         d = durations[q]
@@ -120,8 +158,7 @@ def _announced_kernel(odds, wait, rate, width, durations, weights, until, worth,
             if until[i] - now < d:
                 continue
             after = max(0.0, worth[i + 1] - cost) if i + 1 < until.size else 0.0
-            cell = _cell_kernel(wait, until[i] - now, d)
-            share = odds[cell, 0] / odds[cell, 1]
+            share = shares[_cell_kernel(wait, min(room, until[i] - now), d)]
             value += weights[q] * share * (net - after)
             by_last = share
         chance += weights[q] * by_last

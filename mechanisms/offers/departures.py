@@ -6,7 +6,8 @@ Everything that is learnt is learnt here, from jobs that are gone:
 * *usual rounds* of each band of widths: the mean :math:`m` that jobs announced, .97 a departure;
 * :math:`\kappa`, real over announced node-rounds of completed jobs, .98 a departure;
 * *odds*: per offer, twelve cells (see `announced`), each the share of jobs that stood there at their arrival and were
-  completed in time, .98 a departure;
+  completed in time, .98 a departure; and the same for each of nine groups of jobs (`present.group_of`), of which the
+  share of all is the prior, with the weight of six jobs;
 * of the last 300 jobs the density :math:`v = V / (c m)` and the work: :math:`c d` if completed, else
   :math:`c m \kappa`.
 """
@@ -17,12 +18,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.present import Present
+from marketsched.mechanisms.offers.present import GROUPS, Present
 
 REMEMBERED = 300  # departures that the rates are made of
 UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
 PRIOR = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95)  # odds before any job has left, by x
 PRIOR_WEIGHT = 6.0  # departures that the prior counts for
+GROUP_WEIGHT = 6.0  # jobs that the odds of all count for in those of a group
 FADES = 0.98  # of what is known of odds, at each departure
 LATE_ODDS = 0.6  # of a regular job whose expected wait is too long, once `LATE_AFTER` jobs have left
 LATE_AFTER = 50  # departures: a job that is let in by mistake can undo much while little else is known
@@ -42,15 +44,20 @@ class Learnt:
     ----------
     odds : ndarray, shape (2, 12, 2)
         Per offer and cell: how many were completed in time, and how many left; both fade.
+    grouped : ndarray, shape (2, 9, 12, 2)
+        The same of each group of jobs, from nothing.
     usual_rounds : ndarray, shape (5,)
         By band of widths.
+    usual : float
+        Of all bands together.
     """
 
     def __init__(self, late_odds: float = LATE_ODDS) -> None:
         shares = np.array([2 * PRIOR, 2 * PRIOR])  # alike for w = 0 and for w > 0
         self._late_odds = late_odds
         self.odds = PRIOR_WEIGHT * np.stack([shares, np.ones_like(shares)], axis=2)
-        self.usual_rounds = np.full(5, UNKNOWN_ROUNDS)
+        self.grouped = np.zeros((2, GROUPS, 12, 2))
+        self.usual_rounds, self.usual = np.full(5, UNKNOWN_ROUNDS), UNKNOWN_ROUNDS
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
         self._kappa = np.ones(2)  # real and announced node-rounds
         self._densities, self._works = np.zeros(REMEMBERED), np.zeros(REMEMBERED)
@@ -76,13 +83,24 @@ class Learnt:
             Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now; otherwise it is unchanged.
         """
         gone = np.empty(present.n, dtype=np.int64)
-        columns = (self.odds, self._announced, self.usual_rounds, self._kappa, self._densities, self._works)
+        columns = (
+            self.odds,
+            self.grouped,
+            self._announced,
+            self.usual_rounds,
+            self._kappa,
+            self._densities,
+            self._works,
+        )
         present.n, n_gone = _departed_kernel(
             present.jobs, present.turn, present.n, now, *columns, self.departures, gone
         )
         if self.departures < LATE_AFTER <= self.departures + n_gone:
             self._let_late_ones_try()
         self.departures += n_gone
+        if n_gone:
+            rounds, n_jobs = self._announced.sum(axis=0).tolist()
+            self.usual = rounds / n_jobs
         return gone[:n_gone]
 
     def _let_late_ones_try(self) -> None:
@@ -93,14 +111,21 @@ class Learnt:
         late[:, 0] += prior_left * (self._late_odds - PRIOR[0])
 
 
+def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the odds of a group's jobs, shape (2, 12), from those of all and its own, both of shape (2, 12, 2)."""
+    of_all = odds[:, :, 0] / odds[:, :, 1]
+    shares: NDArray[np.float64] = (grouped[:, :, 0] + GROUP_WEIGHT * of_all) / (grouped[:, :, 1] + GROUP_WEIGHT)
+    return shares
+
+
 @njit(cache=True)
 def _departed_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, odds, announced, usual_rounds, kappa, densities, works, departures, gone
+    jobs, turn, n, now, odds, grouped, announced, usual_rounds, kappa, densities, works, departures, gone
 ):
     """Keep in ``turn`` who stays, write into ``gone`` who does not. Returns how many of each."""
     start, stop, last_start, state = jobs["start"], jobs["stop"], jobs["last_start"], jobs["state"]
     offer, cell, width, band, mean = jobs["offer"], jobs["cell"], jobs["width"], jobs["band"], jobs["mean"]
-    used, in_time, density = jobs["used"], jobs["in_time"], jobs["density"]
+    used, in_time, density, group = jobs["used"], jobs["in_time"], jobs["density"], jobs["group"]
     stay, n_gone = 0, 0
     for i in range(n):
         j = turn[i]
@@ -110,9 +135,9 @@ def _departed_kernel(  # type: ignore[no-untyped-def]
             stay += 1
             continue
         done = state[j] == 1
-        share = odds[offer[j], cell[j]]
-        share[0] = FADES * share[0] + (1.0 if done and in_time[j] else 0.0)
-        share[1] = FADES * share[1] + 1.0
+        for share in (odds[offer[j], cell[j]], grouped[offer[j], group[j], cell[j]]):
+            share[0] = FADES * share[0] + (1.0 if done and in_time[j] else 0.0)
+            share[1] = FADES * share[1] + 1.0
         usual = announced[band[j]]
         usual[0] = 0.97 * usual[0] + mean[j]
         usual[1] = 0.97 * usual[1] + 1.0

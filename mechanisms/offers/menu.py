@@ -1,42 +1,71 @@
-"""The menu of a job of hidden duration at its arrival, kept for inspection."""
+"""The menu of a job of hidden duration at its arrival: both classes, with every patience that is posted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.announced import Report, announced_values
-from marketsched.mechanisms.offers.service import PATIENCE
+from marketsched.mechanisms.offers.announced import Report, announced_values, usual_length
+from marketsched.mechanisms.offers.departures import shares_of
+from marketsched.mechanisms.offers.patience import offered, price_factors
+from marketsched.mechanisms.offers.present import band_of, group_of
+from marketsched.mechanisms.offers.service import MOST_LOST
 from marketsched.mechanisms.offers.waits import expected_waits
+
+
+class Entries(NamedTuple):
+    """What a menu holds for one report: row 0 of each array is spare, row 1 regular; a column for each patience."""
+
+    patience: NDArray[np.int64]  # (n,), rounds
+    rates: NDArray[np.float64]  # (2, n), credits per node and round used
+    waits: NDArray[np.int64]  # (2, n), expected, rounds
+    values: NDArray[np.float64]  # (2, n), what the entry is worth, credits; 0: it is not offered
+    chances: NDArray[np.float64]  # (2, n), to be completed while that is worth anything
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoOffersMenu:
-    """Both offers, for any report: rates, odds, and the calendars that waits are read from.
+    """All entries, for any report: rates, odds, and the calendars and the queue that waits are read from.
 
     It does not depend on the job's report.
     """
 
     now: int  # the round
-    rates: tuple[float, float]  # spare and regular, credits per node and round used
-    odds: NDArray[np.float64]  # (2, 12, 2): per offer and cell, completed in time and left
-    free: NDArray[np.int64]  # (2, AHEAD): free nodes ahead, for a spare and for a regular job
-    runs: NDArray[np.int64]  # (n, 3): nodes, rounds run and rounds to run of spare runs
+    capacity: int  # nodes
+    rates: tuple[float, float]  # spare and regular, before the price of patience
+    usual: float  # announced mean of all that have left, rounds
+    usual_rounds: NDArray[np.float64]  # (5,), the same by band of widths
+    odds: NDArray[np.float64]  # (2, 12, 2): per class and cell, completed in time and left
+    grouped: NDArray[np.float64]  # (2, 9, 12, 2): the same of each group of jobs
+    free: NDArray[np.int64]  # (2, AHEAD), as `Calendars`
+    runs: NDArray[np.int64]  # (n, 3)
+    line: NDArray[np.int64]  # (m, 5)
+    patience: NDArray[np.int64]  # (n,), posted, rounds
 
-    def waits(self, width: int, mean: float, usual_rounds: float) -> tuple[int, int]:
-        """Return the expected waits of a job as spare and as regular job, rounds."""
-        return expected_waits(self.free, self.runs, width, mean, PATIENCE * width * usual_rounds)
+    def entries(self, report: Report) -> Entries:
+        """Return the entries as they are announced to a report; those in which it could not end in time are worth 0."""
+        group = group_of(report.width, self.capacity, report.longest)
+        usual = float(self.usual_rounds[band_of(report.width, self.capacity)])
+        rates = np.outer(self.rates, price_factors(self.patience, self.usual))
+        most_lost = MOST_LOST * report.width * usual
+        latest = self.now + self.patience
+        waits = expected_waits(self.free, self.runs, self.line, latest, report.width, report.mean, most_lost)
+        shares = shares_of(self.odds, self.grouped[:, group])
+        values, chances = announced_values(shares, waits, rates, self.patience, report, self.now)
+        values[:, offered(self.patience, report.last - self.now - usual_length(report.mean)) :] = 0.0
+        return Entries(self.patience, rates, waits, values, chances)
 
-    def announced(self, report: Report, usual_rounds: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return what spare and regular are worth to a report, and its chances, as `announced_values`."""
-        waits = self.waits(report.width, report.mean, usual_rounds)
-        return announced_values(self.odds, waits, self.rates, report, self.now)
+    def kept(self) -> TwoOffersMenu:
+        """Return a copy that later rounds do not change."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        copies: dict[str, Any] = {name: x.copy() for name, x in own.items() if isinstance(x, np.ndarray)}
+        return replace(self, **copies)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TwoOffersMenu):
             return NotImplemented
-        mine, its = ((x.now, x.rates) for x in (self, other))
-        arrays = ((self.odds, other.odds), (self.free, other.free), (self.runs, other.runs))
-        return mine == its and all(np.array_equal(*pair) for pair in arrays)
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return all(np.array_equal(mine, its) for mine, its in pairs)

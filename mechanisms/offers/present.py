@@ -1,8 +1,8 @@
 """The present jobs of hidden duration, as columns that the rules of the two offers read.
 
-Of a job that is present the rules use its nodes, its class, its turn, and whether and since when it runs. What else it
-reported stands here in three numbers that end its own stay (``last_start``, ``stop``, and ``in_time`` by its own
-curve) and in three that teach once it has left (``mean``, ``density``, ``cell``).
+Of a job that is present the rules use its nodes, its entry (class and latest start), its turn, and whether and since
+when it runs. What else it reported stands here in three numbers that end its own stay (``last_start``, ``stop``, and
+``in_time`` by its own curve) and in four that teach once it has left (``mean``, ``density``, ``cell``, ``group``).
 """
 
 from __future__ import annotations
@@ -24,15 +24,32 @@ JOB = np.dtype(
         ("start", "i8"),  # first round of its run; 0: it waits
         ("stop", "i8"),  # the round in which its run is stopped
         ("ran", "i8"),  # how many runs of it were taken back
-        ("last_start", "i8"),  # it leaves if it waits afterwards
+        ("latest", "i8"),  # its arrival and the patience of its entry: its place in the queue
+        ("last_start", "i8"),  # it leaves if it waits afterwards: no later than that
         ("state", "i8"),  # HERE; DONE or LOST: it has left, and teaches when the next round is cleared
         ("used", "i8"),  # DONE: rounds of its run
         ("in_time", "i8"),  # DONE: whether it was worth anything
         ("cell", "i8"),  # where it stood at its arrival, of the twelve of its offer
+        ("group", "i8"),  # of jobs alike in nodes and announced length
         ("mean", "f8"),  # announced, rounds
         ("density", "f8"),  # announced value per node and expected round, credits
     ]
 )
+
+
+GROUP_WIDTHS, GROUP_ROUNDS = (0.06, 0.35), (4, 24)  # shares of the machine, and longest outcomes, of groups of jobs
+GROUPS = 9
+
+
+def group_of(width: int, capacity: int, longest: int) -> int:
+    """Return the group, 0 to 8, of a job by its nodes and the longest duration that it announces.
+
+    Examples
+    --------
+    >>> [group_of(*each) for each in ((1, 100, 4), (6, 100, 5), (7, 100, 4), (36, 100, 25))]
+    [0, 1, 3, 8]
+    """
+    return 3 * bisect_left(GROUP_WIDTHS, width / capacity) + bisect_left(GROUP_ROUNDS, longest)
 
 
 def band_of(width: int, capacity: int) -> int:
@@ -63,18 +80,28 @@ class Present:
         self.n = 0
         self._free = list(range(63, -1, -1))
 
-    def add(self, offer: int, width: int, band: int, *, last_start: int, cell: int, mean: float, density: float) -> int:
-        """Add a job at the end of the queue; return its row."""
+    def add(
+        self, offer: int, width: int, band: int, *,
+        latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
+    ) -> int:  # fmt: skip
+        """Add a job, the last to arrive; return its row."""
         if not self._free:
             size = self.jobs.size
             self.jobs = np.concatenate([self.jobs, np.zeros(size, dtype=JOB)])
             self.turn = np.concatenate([self.turn, np.zeros(size, dtype=np.int64)])
             self._free = list(range(2 * size - 1, size - 1, -1))
         row = self._free.pop()
-        self.jobs[row] = (offer, width, band, 0, 0, 0, last_start, HERE, 0, 0, cell, mean, density)  # as `JOB`
+        ends = (latest, min(last_start, latest))
+        self.jobs[row] = (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density)  # as `JOB`
         self.turn[self.n] = row
         self.n += 1
         return row
+
+    def queue(self) -> NDArray[np.int64]:
+        """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
+        rows = self.turn[: self.n]
+        queue: NDArray[np.int64] = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
+        return queue
 
     def give_back(self, rows: list[int]) -> None:
         """Let the rows of jobs that have left be used again."""

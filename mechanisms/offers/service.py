@@ -1,17 +1,20 @@
 r"""Allocation of nodes: regular jobs first, spare jobs on the rest, and the limit on evictions.
 
-1. A waiting regular job, in order of arrival, starts if it fits into idle nodes.
-2. One that does not fit collects spare runs, the latest arrival first, until there is room; those that turn out not
-   to be needed are left out again, the earliest arrival first. It takes their nodes only if what they lose is not
-   more than the usual work that waits, for itself and twice for the regular jobs behind it:
+Of each class the job with the smallest arrival + patience goes first, then who arrived first.
 
-   .. math:: \sum_i c_i e_i \le b \bigl(c_j \bar m(c_j) + 2 \sum_k c_k \bar m(c_k)\bigr),
+1. A waiting job starts if it fits into idle nodes. One that does not fit blocks no other.
+2. A regular job that does not fit collects spare runs, the latest arrival first, until there is room; those that turn
+   out not to be needed are left out again, the earliest arrival first. It takes their nodes only if what they lose is
+   not more than its own usual work,
 
-   with e_i the rounds that run i has run. Otherwise it waits, and blocks no other.
-3. Spare jobs, waiting or running, in order of arrival: one that does not fit takes the nodes of spare runs that
-   arrived after it, or, if spare jobs are ``passing`` each other, waits.
+   .. math:: \sum_i c_i e_i \le b \, c_j \bar m(c_j),
 
-Nodes, classes, turns and starts of those present decide, and usual rounds of those that have left: no other report.
+   with e_i the rounds that run i has run, b = 1.5.
+3. A spare job takes nodes under the same limit, but only from spare runs whose latest start lies more than 32 rounds
+   behind its own.
+
+Nodes, classes, patience, turns and starts of those present decide, and usual rounds of those that have left: no other
+report.
 """
 
 from __future__ import annotations
@@ -22,18 +25,12 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.present import Present
 
-PATIENCE = 1.5  # b
+MOST_LOST = 1.5  # b
+APART = 32  # rounds between the latest starts of a spare job and of a spare run that it may take nodes from
 
 
 def serve(
-    present: Present,
-    now: int,
-    idle: int,
-    room: int,
-    usual_rounds: NDArray[np.float64],
-    *,
-    requeue: bool,
-    passing: bool,
+    present: Present, now: int, idle: int, room: int, usual_rounds: NDArray[np.float64], *, requeue: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Take nodes back and start runs in round ``now``.
 
@@ -51,8 +48,6 @@ def serve(
         By band of widths.
     requeue : bool
         False: runs that are taken back are lost, and their jobs with them.
-    passing : bool
-        Whether spare jobs leave spare runs alone.
 
     Returns
     -------
@@ -61,19 +56,23 @@ def serve(
     """
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     n_taken, n_started = _serve_kernel(
-        present.jobs, present.turn, present.n, now, idle, room, usual_rounds, PATIENCE, requeue, passing, taken, started
-    )
+        present.jobs, present.turn, present.queue(), now, idle, room, usual_rounds, MOST_LOST, APART, requeue,
+        taken, started,
+    )  # fmt: skip
     return taken[:n_taken], started[:n_started]
 
 
 @njit(cache=True)
-def _collect_kernel(jobs, turn, n, first, missing, chosen):  # type: ignore[no-untyped-def]
-    """Choose spare runs of turns ``first .. n - 1`` with ``missing`` nodes; return how many, 0 if they do not do."""
-    offer, width, start, state = jobs["offer"], jobs["width"], jobs["start"], jobs["state"]
+def _collect_kernel(jobs, turn, n, after, missing, chosen):  # type: ignore[no-untyped-def]
+    """Choose spare runs with ``missing`` nodes whose latest starts lie behind ``after``.
+
+    Returns how many, 0 if they do not do.
+    """
+    offer, width, start, state, latest = jobs["offer"], jobs["width"], jobs["start"], jobs["state"], jobs["latest"]
     count, have = 0, 0
-    for i in range(n - 1, first - 1, -1):
+    for i in range(n - 1, -1, -1):
         j = turn[i]
-        if offer[j] == 0 and start[j] > 0 and state[j] == 0:
+        if offer[j] == 0 and start[j] > 0 and state[j] == 0 and latest[j] > after:
             chosen[count] = j
             count += 1
             have += width[j]
@@ -95,42 +94,32 @@ def _collect_kernel(jobs, turn, n, first, missing, chosen):  # type: ignore[no-u
 
 @njit(cache=True)
 def _serve_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, idle, room, usual_rounds, patience, requeue, passing, taken, started
+    jobs, turn, queue, now, idle, room, usual_rounds, limit, apart, requeue, taken, started
 ):
     """Fill ``taken`` and ``started``; return how many of each."""
     offer, width, start, state = jobs["offer"], jobs["width"], jobs["start"], jobs["state"]
-    band, ran = jobs["band"], jobs["ran"]
+    band, ran, latest = jobs["band"], jobs["ran"], jobs["latest"]
+    n, n_taken, n_started, j = queue.size, 0, 0, 0
     chosen = np.empty(n, dtype=np.int64)
-    behind = np.zeros(n + 1)  # usual work of the regular jobs that wait at turn i and after it
-    n_taken, n_started, j = 0, 0, 0
-    for i in range(n - 1, -1, -1):
-        j = turn[i]
-        waits = offer[j] == 1 and start[j] == 0
-        behind[i] = behind[i + 1] + (width[j] * usual_rounds[band[j]] if waits else 0.0)
-    for turn_of in range(-1, 2 * n):  # -1: jobs that are booked; then regular jobs, then spare ones
-        i = turn_of if turn_of < n else turn_of - n
-        spare = turn_of >= n
-        first, missing = 0, -idle
-        if turn_of >= 0:
-            j = turn[i]
-            if offer[j] != (0 if spare else 1) or start[j] > 0 or state[j] != 0:
+    for place in range(-1, n):  # -1: jobs that are booked; then regular jobs, then spare ones
+        spare, after, missing = False, -1, -idle
+        if place >= 0:
+            j = queue[place]
+            spare = offer[j] == 0
+            if start[j] > 0 or state[j] != 0 or (not spare and width[j] > room):
                 continue
             missing = width[j] - idle
             if spare:
-                first = i + 1
-            elif width[j] > room:
-                continue
+                after = latest[j] + apart
         if missing > 0:
-            if spare and passing:
-                continue
-            count = _collect_kernel(jobs, turn, n, first, missing, chosen)
+            count = _collect_kernel(jobs, turn, n, after, missing, chosen)
             if count == 0:
                 continue
-            if turn_of >= 0 and not spare:
+            if place >= 0:
                 lost = 0
                 for k in range(count):
                     lost += width[chosen[k]] * (now - start[chosen[k]])
-                if lost > patience * (width[j] * usual_rounds[band[j]] + 2.0 * behind[i + 1]):
+                if lost > limit * width[j] * usual_rounds[band[j]]:
                     continue
             for k in range(count):
                 victim = chosen[k]
@@ -141,7 +130,7 @@ def _serve_kernel(  # type: ignore[no-untyped-def]
                     state[victim] = 2
                 taken[n_taken] = victim
                 n_taken += 1
-        if turn_of >= 0:
+        if place >= 0:
             start[j] = now
             idle -= width[j]
             if not spare:

@@ -4,19 +4,21 @@ A job whose duration is hidden is offered two classes of service when it arrives
 
 * *regular*: R credits per node and round, paid on completion; it takes idle nodes, and nodes of spare runs, and is
   never evicted;
-* *spare*: R / 5; it runs on what is left. When a regular job takes its nodes the run is lost, nothing is paid for it,
+* *spare*: R / 5; it runs on what is left. When another job takes its nodes the run is lost, nothing is paid for it,
   and the job starts again when there is room (`requeue`).
 
-It gets the offer of larger announced value, if that exceeds 1e-12, and keeps class and rate. A round:
+With each it chooses a patience, which sets its place in the queue and the round in which it leaves, and costs more the
+shorter it is (`patience`). It gets the entry (class and patience) of largest announced value, if that exceeds 1e-12;
+of equal ones the most patient, then the spare one. Entry and rate are kept. A round:
 
-1. who can bring nothing any more is stopped, or leaves (`departures`);
+1. who can bring nothing any more, or has waited as long as it agreed to, is stopped, or leaves (`departures`);
 2. rates are posted, from jobs that have left and widths that came before (`rates`);
-3. arrivals choose: expected waits from nodes and classes of those present (`waits`), odds from what became of jobs that
-   stood alike (`announced`);
+3. arrivals choose (`menu`): expected waits from nodes and entries of those present (`waits`), odds from what became of
+   jobs that stood alike (`announced`);
 4. nodes are taken back and runs start (`service`).
 
-Of what a present job reported, only its nodes move any other job: so, its class and its nodes given, no report moves
-its path, and inside an offer the truth is optimal ex post. Between the offers it is optimal if the announced odds are
+Of what a present job reported, only its nodes move any other job: so, its entry and its nodes given, no report moves
+its path, and inside an entry the truth is optimal ex post. Between the entries it is optimal if the announced odds are
 believed (docs/mathematics.md). Payment is on completion alone, at most the value. A job whose duration is revealed gets
 an entry of the calendar of `marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for
 ``max_duration`` rounds beside what is booked, and spare runs make room for what is booked.
@@ -25,7 +27,7 @@ an entry of the calendar of `marketsched.mechanisms.bid_price`; regular jobs the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +38,14 @@ from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportEr
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
-from marketsched.mechanisms.offers.announced import Report, Stairs, announced_values, cell_of, last_worth, stairs_of
+from marketsched.mechanisms.offers.announced import Stairs, cell_of, last_worth, report_of, usual_length
 from marketsched.mechanisms.offers.departures import LATE_ODDS, Learnt
 from marketsched.mechanisms.offers.menu import TwoOffersMenu
-from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of
+from marketsched.mechanisms.offers.patience import ONE, POSTED
+from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of, group_of
 from marketsched.mechanisms.offers.rates import Rates
-from marketsched.mechanisms.offers.service import PATIENCE, serve
-from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
+from marketsched.mechanisms.offers.service import serve
+from marketsched.mechanisms.offers.waits import AHEAD, Calendars
 from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue
@@ -53,7 +56,7 @@ REGULAR_ALONE = (0.7, 0.65)
 
 @dataclass(slots=True, eq=False)
 class Taken:
-    """The offer that a job has taken."""
+    """The entry that a job has taken."""
 
     row: int  # of `Present`
     offer: int  # SPARE or REGULAR
@@ -71,10 +74,9 @@ class TwoOffers(BidPrice):
     requeue : bool
         Whether a run that is taken back leaves its job in the queue. False: the job is lost with it.
     spare : bool
-        False: regular nodes alone are offered. Nothing then depends on odds being believed. A job whose report says
-        that it cannot restart (``restarts=False``) is offered them alone in any case.
-    spare_order : "arrival" or "passing"
-        Whether an earlier spare job takes nodes of later ones' runs, or waits until nodes are idle.
+        False: regular nodes alone are offered, in order of arrival, without a choice of patience. Nothing then depends
+        on odds being believed. A job whose report says that it cannot restart (``restarts=False``) is offered regular
+        nodes alone in any case.
     late_odds : float
         Odds that a regular job is in time although its expected wait is too long, before one has tried; from the 50th
         job that leaves on, and .05 until then. What seems hopeless is not tried: with .05 it would stay so.
@@ -105,8 +107,8 @@ class TwoOffers(BidPrice):
         "proved",
         "a job that asks for more nodes than it needs may start sooner; spare runs may be taken back",
         "jobs that have left",
-        "given its nodes and its offer, truth is best for each job, whatever happens, and in the choice between the "
-        "offers it is best if the announced odds are believed",
+        "given its nodes and its offer (class and patience), truth is best for each job, whatever happens, and in the "
+        "choice between the offers it is best if the announced odds are believed",
     )
 
     @legal
@@ -117,7 +119,6 @@ class TwoOffers(BidPrice):
         *,
         requeue: bool = True,
         spare: bool = True,
-        spare_order: Literal["arrival", "passing"] = "arrival",
         late_odds: Share = LATE_ODDS,
         **calendar: Any,
     ) -> None:
@@ -125,7 +126,7 @@ class TwoOffers(BidPrice):
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
         super().__init__(capacity, horizon, **calendar)
         self.takes_back = spare
-        self._requeue, self._spare, self._passing = requeue, spare, spare_order == "passing"
+        self._requeue, self._spare, self._patience = requeue, spare, POSTED if spare else ONE
         self._present, self._learnt = Present(), Learnt(late_odds)
         self._rates = Rates(self.capacity, *(BOTH if spare else REGULAR_ALONE))
         self._calendars, self._stale = Calendars(), True  # until they are filled for the arrivals of a round
@@ -258,60 +259,62 @@ class TwoOffers(BidPrice):
         return events
 
     def _choose(self, x: WaitingJob, signal: Signal, now: int) -> bool:
-        """Let a job that has arrived take the offer it likes best; return whether it takes one."""
+        """Let a job that has arrived take the entry it likes best; return whether it takes one."""
         width, learnt = x.sow.concurrency, self._learnt
         band = band_of(width, self.capacity)
         usual = float(learnt.usual_rounds[band])
         self._rates.arrives(width, usual, learnt.kappa)
-        report, keep = self._report(x, signal, now), self._menus is not None and self._kept(x.job)
+        report = report_of(x.sow, now, signal, self.limits.last_useful_completion(x.sow))
+        keep = self._menus is not None and self._kept(x.job)
         if report is None and not keep:
             return False
-        if self._stale:
-            self._calendars.fill(self._present, now, self._unbooked(now), learnt.usual_rounds)
-            self._stale = False
+        menu = self._menu(now)
         if self._menus is not None and keep:
-            odds, free, runs = learnt.odds.copy(), self._calendars.free.copy(), self._calendars.runs.copy()
-            self._menus[x.job] = TwoOffersMenu(now, self._rates.posted, odds, free, runs)
+            self._menus[x.job] = menu.kept()
         if report is None:
             return False
-        most_lost = PATIENCE * width * usual
-        waits = expected_waits(self._calendars.free, self._calendars.runs, width, report.mean, most_lost)
-        values, chances = announced_values(learnt.odds, waits, self._rates.posted, report, now)
-        offer = self._preferred(x, values)
-        if offer is None:
+        entries = menu.entries(report)
+        chosen = self._preferred(x, entries.values)
+        if chosen is None:
             return False
-        rate, room, length = self._rates.posted[offer], report.last - now, max(1, int(report.mean + 0.5))
+        offer, patience = chosen[0], int(entries.patience[chosen[1]])
+        rate, length = float(entries.rates[chosen]), usual_length(report.mean)
+        room = min(report.last - now, patience + length)
         row = self._present.add(
-            offer, width, band,
+            offer, width, band, latest=now + patience,
             last_start=last_worth(report.stairs, rate * width * report.shortest) - report.shortest,
-            cell=cell_of(waits[offer], room, length), mean=report.mean,
+            cell=cell_of(int(entries.waits[chosen]), room, length),
+            group=group_of(width, self.capacity, report.longest), mean=report.mean,
             density=x.sow.value.highest / (width * report.mean),
         )  # fmt: skip
-        x.agreed = Taken(row, offer, rate, chances[offer], report.stairs, report.last)
+        x.agreed = Taken(row, offer, rate, float(entries.chances[chosen]), report.stairs, report.last)
         self._in_row[row] = x
-        if offer == SPARE:
-            self._calendars.add_spare(width, usual)
-        else:
-            self._stale = True
+        self._stale = True
         return True
 
-    def _report(self, x: WaitingJob, signal: Signal, now: int) -> Report | None:
-        """Return what a report says of a job that has arrived; None: no run of it can bring anything."""
-        sow, law = x.sow, x.sow.law
-        points = law.points_of(now, signal)
-        durations, weights = law.durations[points], law.probabilities[points]
-        mass, last = float(weights.sum()), self.limits.last_useful_completion(sow)
-        shortest = int(durations[0] if len(law.offsets) == 2 else durations.min())  # rising within a case
-        if mass <= 0 or now + shortest > last:
-            return None
-        weights = weights / mass
-        stairs = stairs_of(sow, now + shortest, last)
-        return Report(sow.concurrency, durations, weights, shortest, float(weights @ durations), stairs, last)
+    def _menu(self, now: int) -> TwoOffersMenu:
+        """Return what is offered to the next arrival of the round; later rounds change it."""
+        learnt, calendars = self._learnt, self._calendars
+        if self._stale:
+            calendars.fill(self._present, now, self._unbooked(now), learnt.usual_rounds)
+            self._stale = False
+        return TwoOffersMenu(
+            now, self.capacity, self._rates.posted, learnt.usual, learnt.usual_rounds, learnt.odds, learnt.grouped,
+            calendars.free, calendars.runs, calendars.line, self._patience,
+        )  # fmt: skip
 
-    def _preferred(self, x: WaitingJob, values: tuple[float, float]) -> int | None:
-        """Return the offer of larger announced value, spare of equal ones; None: neither is worth taking."""
-        offer = SPARE if self._spare and x.sow.restarts and values[SPARE] >= values[REGULAR] else REGULAR
-        return offer if values[offer] > TOLERANCE else None
+    def _preferred(self, x: WaitingJob, values: NDArray[np.float64]) -> tuple[int, int] | None:
+        """Return class and column of the entry of largest announced value; None: none is worth taking.
+
+        Of equal ones the most patient, then the spare one. ``values`` are those of `Entries`.
+        """
+        first = SPARE if self._spare and x.sow.restarts else REGULAR
+        in_order = values[first:, ::-1].T.ravel()
+        best = int(in_order.argmax())
+        if in_order[best] <= TOLERANCE:
+            return None
+        column, offer = divmod(best, 2 - first)
+        return first + offer, values.shape[1] - 1 - column
 
     def _serve(self, now: int) -> list[Event]:
         """Take nodes back and start runs; return the events."""
@@ -321,8 +324,8 @@ class TwoOffers(BidPrice):
             free, room = int(self._free[now - 1]), int(self._free[now - 1 : now - 1 + self.max_duration].min())
         if not self._present.n:
             return []
-        orders = {"requeue": self._requeue, "passing": self._passing}
-        taken, started = serve(self._present, now, free - self._held[SPARE], room, self._learnt.usual_rounds, **orders)
+        usual, idle = self._learnt.usual_rounds, free - self._held[SPARE]
+        taken, started = serve(self._present, now, idle, room, usual, requeue=self._requeue)
         events = []
         for row in taken.tolist():
             x = self._in_row[row]

@@ -1,10 +1,12 @@
-r"""The wait of a new job: a calendar of the next 400 rounds, filled with the present jobs.
+r"""The wait of a new job: a calendar of the next 400 rounds, filled with the present jobs that stand before it.
 
-Nothing but nodes, class, turn and start of a present job counts; its length is the usual one :math:`\bar m` of its
-width. A run of e rounds goes on for :math:`\max(1, \bar m - e, e / 2)` rounds; a waiting job starts as soon as
+Nothing but nodes, class, patience, turn and start of a present job counts; its length is the usual one :math:`\bar m`
+of its width. A run of e rounds goes on for :math:`\max(1, \bar m - e, e / 2)` rounds; a waiting job starts as soon as
 there is room for :math:`\bar m` rounds in the calendar of its own class. Regular jobs stand in both calendars, spare
 jobs in that of spare jobs; and in the regular one, too, a spare run that the job that asks could not take nodes
-from by itself: :math:`c_i e_i > b c \bar m(c)` (see `service`).
+from by itself: :math:`c_i e_i > b c \bar m(c)` (see `service`). Of its own class those stand before it whose arrival +
+patience is not later than its own; where they will start does not depend on it, so one pass over them answers for
+every patience that it could choose.
 """
 
 from __future__ import annotations
@@ -19,43 +21,52 @@ AHEAD = 400  # rounds
 
 
 class Calendars:
-    """Free nodes ahead as one round sees them, for every job that arrives in it.
+    """Free nodes ahead as one round sees them, and who waits.
 
     Attributes
     ----------
     free : ndarray of int, shape (2, AHEAD)
-        For a spare job, and for a regular one that could take nodes from every spare run.
+        Beside what runs: for a spare job also beside the regular jobs that wait, for a regular one as if it could take
+        nodes from every spare run.
     runs : ndarray of int, shape (n, 3)
         Nodes, rounds run and rounds still to run of each spare run.
+    line : ndarray of int, shape (m, 5)
+        Class, latest start, nodes, expected start (rounds from now) and usual rounds of each job that waits, in the
+        order of the queue.
     """
 
     def __init__(self) -> None:
         self.free = np.empty((2, AHEAD), dtype=np.int64)
         self.runs = np.empty((0, 3), dtype=np.int64)
+        self.line = np.empty((0, 5), dtype=np.int64)
 
     def fill(
         self, present: Present, now: int, capacity: NDArray[np.int64] | int, usual_rounds: NDArray[np.float64]
     ) -> None:
         """Fill the calendars with those who are present; ``capacity`` are nodes not booked, by round from now on."""
         self.free[:] = capacity
-        runs = np.empty((present.n, 3), dtype=np.int64)
-        n_runs = _fill_kernel(present.jobs, present.turn, present.n, now, usual_rounds, self.free, runs)
-        self.runs = runs[:n_runs]
-
-    def add_spare(self, width: int, usual_rounds: float) -> None:
-        """Let one more spare job wait, behind all others."""
-        _place_kernel(self.free[0], width, max(1, int(usual_rounds + 0.5)))
+        runs, line = np.empty((present.n, 3), dtype=np.int64), np.empty((present.n, 5), dtype=np.int64)
+        n_runs, n_line = _fill_kernel(present.jobs, present.queue(), now, usual_rounds, self.free, runs, line)
+        self.runs, self.line = runs[:n_runs], line[:n_line]
 
 
 def expected_waits(
-    calendars: NDArray[np.int64], runs: NDArray[np.int64], width: int, mean: float, most_lost: float
-) -> tuple[int, int]:
-    r"""Return the expected waits of a job, rounds, as spare and as regular job; `AHEAD`: none is in sight.
+    free: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    line: NDArray[np.int64],
+    latest: NDArray[np.int64],
+    width: int,
+    mean: float,
+    most_lost: float,
+) -> NDArray[np.int64]:
+    r"""Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n); `AHEAD`: none in sight.
 
     Parameters
     ----------
-    calendars, runs
+    free, runs, line
         As `Calendars` has them.
+    latest : ndarray of int, shape (n,)
+        The latest starts that it could choose, rising.
     width : int
         Its nodes.
     mean : float
@@ -63,8 +74,9 @@ def expected_waits(
     most_lost : float
         Node-rounds that a spare run may lose to it, :math:`b c \bar m(c)`.
     """
-    spare, regular = _waits_kernel(calendars, runs, width, max(1, int(mean + 0.5)), most_lost)
-    return int(spare), int(regular)
+    waits = np.empty((2, latest.size), dtype=np.int64)
+    _waits_kernel(free, runs, line, latest, width, max(1, int(mean + 0.5)), most_lost, waits)
+    return waits
 
 
 @njit(cache=True)
@@ -79,54 +91,66 @@ def _first_fit_kernel(free, first, width, length):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _place_kernel(free, width, length):  # type: ignore[no-untyped-def]
-    """Take the nodes of a job that starts as soon as they are free."""
-    begin = _first_fit_kernel(free, 0, width, length)
+def _take_kernel(free, begin, length, width):  # type: ignore[no-untyped-def]
+    """Take nodes of some rounds, as far as the calendar goes."""
     for t in range(begin, min(free.size, begin + length)):
         free[t] -= width
 
 
 @njit(cache=True)
-def _fill_kernel(jobs, turn, n, now, usual_rounds, calendars, runs):  # type: ignore[no-untyped-def]
-    """Draw down both calendars; fill ``runs``. Returns how many spare jobs run."""
+def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type: ignore[no-untyped-def]
+    """Draw down both calendars; fill ``runs`` and ``line``. Returns how many of each."""
     offer, width, start, band, state = jobs["offer"], jobs["width"], jobs["start"], jobs["band"], jobs["state"]
-    n_runs, ahead = 0, calendars.shape[1]
+    latest = jobs["latest"]
+    n_runs = n_line = 0
+    for j in queue:
+        if start[j] == 0 or state[j] != 0:
+            continue
+        age = now - start[j]
+        length = max(1, int(max(max(1.0, 0.5 * age), usual_rounds[band[j]] - age) + 0.5))
+        _take_kernel(calendars[0], 0, length, width[j])
+        if offer[j] == 1:
+            _take_kernel(calendars[1], 0, length, width[j])
+        else:
+            runs[n_runs, 0], runs[n_runs, 1], runs[n_runs, 2] = width[j], age, length
+            n_runs += 1
     for which in (1, 0):
-        for waiting in (False, True):
-            own = calendars[which]
-            first = 0  # no node is free before it
-            for i in range(n):
-                j = turn[i]
-                if offer[j] != which or (start[j] == 0) != waiting or state[j] != 0:
-                    continue
-                usual, begin = usual_rounds[band[j]], 0
-                if waiting:
-                    length = max(1, int(usual + 0.5))
-                    begin = _first_fit_kernel(own, first, width[j], length)
-                else:
-                    age = now - start[j]
-                    length = max(1, int(max(max(1.0, 0.5 * age), usual - age) + 0.5))
-                    if which == 0:
-                        runs[n_runs, 0], runs[n_runs, 1], runs[n_runs, 2] = width[j], age, length
-                        n_runs += 1
-                for t in range(begin, min(ahead, begin + length)):
-                    calendars[0, t] -= width[j]
-                    if which == 1:
-                        calendars[1, t] -= width[j]
-                while first < ahead and own[first] <= 0:
-                    first += 1
-    return n_runs
+        own, first = calendars[which].copy(), 0  # no node is free before it
+        for j in queue:
+            if offer[j] != which or start[j] > 0 or state[j] != 0:
+                continue
+            length = max(1, int(usual_rounds[band[j]] + 0.5))
+            while first < own.size and own[first] <= 0:
+                first += 1
+            begin = _first_fit_kernel(own, first, width[j], length)
+            _take_kernel(own, begin, length, width[j])
+            if which == 1:
+                _take_kernel(calendars[0], begin, length, width[j])
+            line[n_line, 0], line[n_line, 1], line[n_line, 2] = which, latest[j], width[j]
+            line[n_line, 3], line[n_line, 4] = begin, length
+            n_line += 1
+    return n_runs, n_line
 
 
 @njit(cache=True)
-def _waits_kernel(calendars, runs, width, length, most_lost):  # type: ignore[no-untyped-def]
-    """Return the first fits in the spare and in the regular calendar, in which runs that stay have their nodes."""
-    regular = calendars[1]
-    copied = False
-    for i in range(runs.shape[0]):
-        if runs[i, 0] * runs[i, 1] > most_lost:
-            if not copied:
-                regular, copied = regular.copy(), True
-            for t in range(min(regular.size, runs[i, 2])):
-                regular[t] -= runs[i, 0]
-    return _first_fit_kernel(calendars[0], 0, width, length), _first_fit_kernel(regular, 0, width, length)
+def _waits_kernel(calendars, runs, line, latest, width, length, most_lost, waits):  # type: ignore[no-untyped-def]
+    """Fill ``waits`` with first fits; runs that stay have their nodes, and who stands before a patience has its own."""
+    i = 0
+    for which in (1, 0):  # as in the line
+        own = calendars[which].copy()
+        if which == 1:
+            for r in range(runs.shape[0]):
+                if runs[r, 0] * runs[r, 1] > most_lost:
+                    _take_kernel(own, 0, runs[r, 2], runs[r, 0])
+        while i < line.shape[0] and line[i, 0] > which:
+            i += 1
+        wait = _first_fit_kernel(own, 0, width, length)
+        for p in range(latest.size):
+            moved = False
+            while i < line.shape[0] and line[i, 0] == which and line[i, 1] <= latest[p]:
+                _take_kernel(own, line[i, 3], line[i, 4], line[i, 2])
+                moved = True
+                i += 1
+            if moved:  # more stand before it: it cannot fit earlier
+                wait = _first_fit_kernel(own, wait, width, length)
+            waits[which, p] = wait

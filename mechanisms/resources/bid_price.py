@@ -43,7 +43,13 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.menus import ClusterMenu, entries, quoted
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
-from marketsched.mechanisms.resources.prices import ClusterPrices, ShapesForecast, ShapesOfLaws, ShapesOfThePast
+from marketsched.mechanisms.resources.prices import (
+    ClusterPrices,
+    ShapesForecast,
+    ShapesOfLaws,
+    ShapesOfThePast,
+    window_of,
+)
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -62,8 +68,9 @@ class ClusterBidPrice(KeptMenus):
         What is sold; None: ``capacity`` identical nodes, and jobs without shapes.
     forecast, laws, history, lags, lag_hours, round_seconds, scenarios, step, signals, rng
         As of `BidPrice`.
-    ahead : int
-        H: prices are made for the current round and H more.
+    ahead : int, optional
+        H: prices are made for the current round and H more. Starts behind them would be free, and so it is by default
+        as long as jobs are patient (`window_of`).
     steps : int
         Subgradient steps in a round.
     slack, slack_gain, slack_ramp : float, float, int
@@ -130,7 +137,7 @@ class ClusterBidPrice(KeptMenus):
         lag_hours: Annotated[Sequence[float] | None, Maybe(ListOf(Finite("(0, inf)")))] = None,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         scenarios: Count = 4,
-        ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 144,
+        ahead: Annotated[int | None, Maybe(Whole(1, LONGEST_WINDOW))] = None,
         steps: Count = 10,
         step: Positive = 0.4,
         slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
@@ -159,6 +166,7 @@ class ClusterBidPrice(KeptMenus):
         goes_on = (laws is not None or past is not None) if tail is None else tail
         if slack_gain is None:
             slack_gain = GAIN_OF_ONE_POOL if self.cluster.layout.pool_size.size == 1 else 0.0
+        ahead = min(window_of(max_delay), LONGEST_WINDOW) if ahead is None else ahead
         self._prices = ClusterPrices(
             source, Slack(slack, slack_gain, slack_ramp), self.cluster, horizon=horizon, ahead=ahead,
             tail=max_duration if goes_on else 0, step=step, steps=steps,

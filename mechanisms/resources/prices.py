@@ -6,6 +6,7 @@ round with arrivals, from arrivals of earlier rounds or from public laws, and fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +25,27 @@ from marketsched.mechanisms.statement_law import StatementLaw
 
 EXPECTED_FIRST = 1000  # tasks of the scenarios by whose values the first steps are measured
 FINEST = 1e9  # on identical nodes prices of windows are rounded to multiples of one over it, as in `dual_prices`
+LEAST_WINDOW = 144  # rounds ahead that have a price, however impatient jobs are
+WINDOW_STEP = 24  # rounds: windows are multiples
+
+
+def window_of(max_delay: int) -> int:
+    """Return for how many rounds ahead prices are made: three quarters of the longest patience, at least 144.
+
+    Starts behind the window cost nothing. With a window much shorter than patience every job that can wait books
+    there, whatever it is worth; with one as long as it, prices are made of more rounds than are sold.
+
+    Parameters
+    ----------
+    max_delay : int
+        S, rounds from a birth within which completions are worth anything.
+
+    Examples
+    --------
+    >>> [window_of(max_delay) for max_delay in (96, 192, 289, 577)]
+    [144, 144, 240, 456]
+    """
+    return max(LEAST_WINDOW, WINDOW_STEP * math.ceil(0.75 * max_delay / WINDOW_STEP))
 
 
 class Scenarios(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.schedulers.queue_orders import Order, places_in_line
 
 EASY, CONSERVATIVE = 0, 1
 
@@ -70,6 +71,8 @@ class QueuePlay:
         `EASY` or `CONSERVATIVE`.
     kill, drop_hopeless, stop_at_deadline : bool
         As of `QueueScheduler`.
+    order : {"arrival", "request", "class"}
+        Of the queue, see `queue_orders`.
     """
 
     jobs: JobColumns
@@ -78,6 +81,7 @@ class QueuePlay:
     kill: bool
     drop_hopeless: bool
     stop_at_deadline: bool
+    order: Order = "arrival"
 
     def __post_init__(self) -> None:
         jobs, limits, n = self.jobs, self.limits, self.jobs.n
@@ -92,6 +96,7 @@ class QueuePlay:
         self._ending = np.full(limits.horizon + 2, -1)  # the last job whose run is over before this round
         self._before = np.full(n, -1)  # the one that ends with it
         self._reserved = np.zeros(n, np.int64)
+        self._keys = places_in_line(self.order, jobs.arrivals, self._walls, jobs.by_arrival[0])
         self._queue = np.zeros(0, np.int64)
         self._free = limits.capacity
 
@@ -102,7 +107,7 @@ class QueuePlay:
         queue = np.concatenate([self._queue, np.zeros(rows.size, np.int64)])
         waiting, self._free = _rounds_kernel(
             self.rule, first, until, self.limits.horizon, rows, jobs.arrivals, jobs.durations, jobs.widths,
-            self._walls, self._most, self._last_starts, self._stops, self.drop_hopeless,
+            self._walls, self._most, self._last_starts, self._stops, self.drop_hopeless, self._keys,
             queue, self._queue.size, self._free, self._freed, self._ending, self._before, self._reserved,
             outcomes.starts, outcomes.left, outcomes.endings,
         )  # fmt: skip
@@ -175,15 +180,15 @@ def plan_kernel(
 @njit(cache=True)
 def _rounds_kernel(  # type: ignore[no-untyped-def]
     rule, first, until, horizon, rows, arrivals, durations, widths, walls, most, last_starts, stops, drop_hopeless,
-    queue, waiting, free, freed, ending, before, reserved, starts, left, endings,
+    keys, queue, waiting, free, freed, ending, before, reserved, starts, left, endings,
 ):  # fmt: skip
     """Play the rounds; return how many wait, the first of ``queue``, and the free nodes."""
     coming = 0
     for now in range(first, until + 1):
         free = _ended_kernel(now, free, widths, walls, starts, freed, ending, before)
         while coming < rows.size and arrivals[rows[coming]] == now:
-            queue[waiting] = rows[coming]
-            waiting, coming = waiting + 1, coming + 1
+            waiting = _line_up_kernel(rows[coming], keys, queue, waiting)
+            coming += 1
         if rule == 0 and drop_hopeless:
             waiting = _hopeful_kernel(now, queue, waiting, last_starts, left, endings)
         if waiting == 0 or (rule == 0 and free == 0):
@@ -214,6 +219,17 @@ def _rounds_kernel(  # type: ignore[no-untyped-def]
                 still += 1
         waiting = still
     return waiting, free
+
+
+@njit(cache=True)
+def _line_up_kernel(j, keys, queue, waiting):  # type: ignore[no-untyped-def]
+    """Let a job join the queue behind those whose keys are not larger; return how many wait."""
+    place = waiting
+    while place > 0 and keys[queue[place - 1]] > keys[j]:
+        queue[place] = queue[place - 1]
+        place -= 1
+    queue[place] = j
+    return waiting + 1
 
 
 @njit(cache=True)

@@ -1,22 +1,67 @@
-"""EASY backfilling: first come, first served; a job that fits may pass without delaying the first in the queue."""
+"""EASY backfilling: jobs start in the order of the queue; one that fits may pass without delaying the first of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
-from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import Whole, legal
+from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.schedulers.backfilling import EASY, backfilled
+from marketsched.mechanisms.schedulers.queue_orders import Order, Thirds
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
-class EasyBackfill(QueueScheduler):
+class EasyQueue(QueueScheduler):
+    """A queue with a reservation for its head (`backfilling.backfilled`); a subclass says in `ranked` who comes first.
+
+    Parameters are those of `QueueScheduler`.
+    """
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Start who is first in the queue, and who may pass."""
+        queue = self.ranked(waiting)
+        queue = [i for i in queue if not self._hopeless(waiting[i])]
+        found: list[int | None] = [None] * len(waiting)
+        for i in queue:
+            found[i] = NOT_YET
+        free = self.capacity - self.load
+        if free and queue:
+            sizes = [(waiting[i].sow.concurrency, waiting[i].agreed) for i in queue]
+            for i, now in zip(queue, backfilled(sizes, free, self._ends(), self.round), strict=True):
+                found[i] = self.round if now else NOT_YET
+        return found
+
+    @abstractmethod
+    def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
+        """Return the places of waiting jobs in the order of the queue."""
+
+
+class EasyBackfill(EasyQueue):
     """EASY backfilling with wall times as announced (`backfilling.backfilled` has the rule and its sources).
 
-    Not truthful: a wall time below the true one, where nothing is stopped at it, lets a job pass others; values are
-    not looked at but for when they end.
+    Not truthful: a wall time below the true one, where nothing is stopped at it, lets a job pass others, more so in a
+    queue ordered by them; values are not looked at but for when they end.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless, stop_at_deadline
+        As of `QueueScheduler`.
+    order : {"arrival", "request", "class"}
+        Who comes first: who arrived first, who requested the shortest wall time, or, of three queues, the urgent one,
+        the middle one, then the patient one (`queue_orders`); equal ones by arrival.
+    classes : mapping of JobId to int, optional
+        Known classes of jobs, 0 (patient) and up; others are thirds of the wall times. Of a log a scenario gives them:
+        the log's queues or priorities, or, where it has none, those that values were drawn by (its notes say which).
+
+    Raises
+    ------
+    InvalidParameterError
+        If a class is no whole number >= 0.
 
     Examples
     --------
@@ -37,24 +82,55 @@ class EasyBackfill(QueueScheduler):
         "wall times in the reports",
     )
 
+    @legal
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        order: Order = "arrival",
+        classes: Mapping[Any, Any] | None = None,
+        **queue: Any,
+    ) -> None:
+        super().__init__(capacity, horizon, **queue)
+        self.queued_by = order
+        self._classes = {job: Whole(0).check(f"classes: {job}", each) for job, each in (classes or {}).items()}
+        self._thirds = Thirds(self.max_duration)
+        self._keys: dict[JobId, int] = {}  # of the jobs that have arrived: smaller ones come first
+
+    @staticmethod
+    def wants_classes(order: str = "arrival", **_: object) -> bool:
+        """Tell whether these parameters need the classes of jobs."""
+        return order == "class"
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note the job's place in the queue, too."""
+        super().foresee(x, signal)
+        if self.queued_by == "request":
+            self._keys[x.job] = x.agreed
+        elif self.queued_by == "class":
+            known = self._classes.get(x.job)
+            self._keys[x.job] = -(self._thirds.class_of(x.agreed) if known is None else known)
+
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Start who is first in the queue, and who may pass."""
-        queue = self.order(waiting)
-        queue = [i for i in queue if not self._hopeless(waiting[i])]
-        found: list[int | None] = [None] * len(waiting)
-        for i in queue:
-            found[i] = NOT_YET
-        free = self.capacity - self.load
-        if free and queue:
-            sizes = [(waiting[i].sow.concurrency, waiting[i].agreed) for i in queue]
-            for i, now in zip(queue, backfilled(sizes, free, self._ends(), self.round), strict=True):
-                found[i] = self.round if now else NOT_YET
+        """Start who is first in the queue, and who may pass; then the round's wall times count."""
+        found = super().serve(waiting)
+        if self.queued_by == "class":
+            self._thirds.learn(x.agreed for x in waiting if x.arrival == self.round)
         return found
 
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until)
+    def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
+        """Return the places of waiting jobs in the order of the queue."""
+        if self.queued_by == "arrival":
+            return list(range(len(waiting)))
+        return sorted(range(len(waiting)), key=lambda i: self._keys[waiting[i].job])
 
-    def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
-        """Return the places of waiting jobs in the order of the queue: first come, first served."""
-        return list(range(len(waiting)))
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, unless classes of jobs are known by name; see `Mechanism.play`."""
+        if self.queued_by == "class" and self._classes:
+            return False
+        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self.queued_by)
+
+    def _leave(self, x: WaitingJob) -> None:
+        super()._leave(x)
+        self._keys.pop(x.job, None)

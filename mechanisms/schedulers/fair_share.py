@@ -27,7 +27,7 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+from marketsched.mechanisms.schedulers.easy_backfill import EasyQueue
 from marketsched.mechanisms.schedulers.multifactor import age_factor, job_size_factor, kept
 from marketsched.mechanisms.schedulers.share_tree import ShareTree
 
@@ -37,7 +37,7 @@ LARGEST_UNIT, LEAST_KEPT = 1e100, 1e-50  # sums of usage stay finite
 RULES = ("fair-tree", "classic")
 
 
-class FairShare(EasyBackfill):
+class FairShare(EasyQueue):
     """EASY backfilling in the order of multifactor priority (see the module).
 
     Not truthful: an owner who splits its jobs among several accounts has a share for each.
@@ -146,7 +146,7 @@ class FairShare(EasyBackfill):
         """Return priority and usage factor of a job's QOS."""
         return self._qos.get(str(x.job)) or self._qos.get(str(x.owner), (0.0, 1.0))
 
-    def order(self, waiting: Sequence[WaitingJob]) -> list[int]:
+    def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
         return sorted(range(len(waiting)), key=lambda i: -self.priority(waiting[i]))
 

@@ -14,6 +14,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.schedulers.backfilling import QueuePlay
+from marketsched.mechanisms.schedulers.queue_orders import Order
 from marketsched.mechanisms.signals import announced_durations
 
 
@@ -69,13 +70,20 @@ class QueueScheduler(ArrivalMarket):
         return 0.0
 
     def _play_queue(
-        self, home: type[QueueScheduler], rule: int, jobs: JobColumns, outcomes: Outcomes, until: int
+        self,
+        home: type[QueueScheduler],
+        rule: int,
+        jobs: JobColumns,
+        outcomes: Outcomes,
+        until: int,
+        order: Order = "arrival",
     ) -> bool:
         """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
         if not self.can_play(home, jobs):
             return False
         if self._played is None:
-            self._played = QueuePlay(jobs, self.limits, rule, self.kill, self.drop_hopeless, self.stop_at_deadline)
+            rules = self.kill, self.drop_hopeless, self.stop_at_deadline
+            self._played = QueuePlay(jobs, self.limits, rule, *rules, order)
         self._played.advance(self.round, until, outcomes)
         self._round = until + 1
         return True

@@ -24,7 +24,13 @@ CAPACITY, HORIZON, MAX_DELAY = 4, 24, 12
 LIMITS = {"capacity": CAPACITY, "horizon": HORIZON, "max_concurrency": 3, "max_duration": 5, "max_value": 20.0}
 WHOLE = {  # by name: parameters, each set of which is played
     "first-come": [{}, {"price": 0.7}, {"stop_at_deadline": False}],
-    "easy-backfill": [{}, {"kill": False}, {"drop_hopeless": False, "stop_at_deadline": False}],
+    "easy-backfill": [
+        {},
+        {"kill": False},
+        {"drop_hopeless": False, "stop_at_deadline": False},
+        {"order": "request"},
+        {"order": "class", "kill": False},
+    ],
     "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
     "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}],
 }
@@ -86,7 +92,9 @@ def test_drawn_markets_of_hidden_durations_are_the_same(name, data):
 
 
 @pytest.mark.compiled  # as plain Python the descent takes minutes
-@pytest.mark.parametrize("text", ["first-come:price=3", "easy-backfill", "conservative-backfill", "bid-price"])
+@pytest.mark.parametrize(
+    "text", ["first-come:price=3", "easy-backfill", "easy-backfill:order=request", "conservative-backfill", "bid-price"]
+)
 def test_scenarios_are_the_same(text):
     scenario = Scenario.load("synthetic-pipelines").with_mechanism(text)
     found = compare_plays(lambda: scenario.setup(np.random.default_rng(8)))

@@ -54,16 +54,18 @@ def earliest(nodes, running, now):
     return at
 
 
-def by_brute_force(jobs):
+def by_brute_force(jobs, place=lambda each: 0):
     """EASY as it is defined: of all sets of jobs that may start, the one that puts who came first first.
 
-    A set is legal if its jobs fit and the head's earliest start, everybody else's wall times given, stays.
+    A set is legal if its jobs fit and the head's earliest start, everybody else's wall times given, stays. The queue
+    is sorted by ``place``, equal ones by arrival.
     Returns starts, and for each job the reservations it had while it was the head.
     """
     waiting, running, starts, reservations = [], [], {}, {}
     for now in range(1, HORIZON + 1):
         running = [each for each in running if each[2] > now]  # who really ended is gone
         waiting += [each for each in jobs if each.arrival == now]
+        waiting.sort(key=place)
         plan = [(end, width) for end, width, _ in running]
 
         def begin(each, now=now, running=running, plan=plan):
@@ -103,6 +105,44 @@ def test_easy_backfilling_is_the_best_legal_set_and_delays_no_reservation(part):
         order = [each.name for each in jobs]
         passed += sum(found[a] > found[b] for i, a in enumerate(order) for b in order[i + 1 :])
     assert passed > 100  # there was backfilling to be tested
+
+
+def wall_of(each):
+    return int(each.truth.law.durations[0])
+
+
+def class_by_definition(each, jobs):
+    """Return 2 in the shortest third of the wall times that came in earlier rounds, 0 in the longest; 1 at first."""
+    earlier = [wall_of(other) for other in jobs if other.arrival < each.arrival]
+    rank = sum(wall < wall_of(each) for wall in earlier) + sum(wall == wall_of(each) for wall in earlier) / 2
+    return 1 if not earlier else 2 if 3 * rank < len(earlier) else 1 if 3 * rank < 2 * len(earlier) else 0
+
+
+def test_queues_in_other_orders_backfill_by_the_same_definition():
+    """Shortest request first, classes by thirds, and known classes; each order changes many starts."""
+    moved = dict.fromkeys(("request", "class", "known"), 0)
+    for seed in range(100):
+        jobs, rng = drawn_jobs(seed), np.random.default_rng(seed)
+        known = {each.name: int(rng.integers(0, 3)) for each in jobs}
+        places = {
+            "request": ({"order": "request"}, wall_of),
+            "class": ({"order": "class"}, lambda each, jobs=jobs: -class_by_definition(each, jobs)),
+            "known": ({"order": "class", "classes": known}, lambda each, known=known: -known[each.name]),
+        }
+        by_arrival = by_brute_force(jobs)[0]
+        for name, (parameters, place) in places.items():
+            found = starts_of(
+                events_of("easy-backfill", jobs, drop_hopeless=False, stop_at_deadline=False, **parameters)
+            )
+            expected = by_brute_force(jobs, place)[0]
+            assert found == expected, (seed, name)
+            moved[name] += expected != by_arrival
+    assert min(moved.values()) > 30
+
+
+def test_a_class_is_a_whole_number():
+    with pytest.raises(InvalidParameterError, match=r"classes: a = -1: expected a whole number >= 0"):
+        events_of("easy-backfill", [], order="class", classes={"a": -1})
 
 
 def test_aggressive_backfilling_would_be_caught():

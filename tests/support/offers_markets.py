@@ -6,21 +6,36 @@ from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.offers.patience import POSTED
 from marketsched.mechanisms.offers.two_offers import TwoOffers
 
 LAWS = (((1,), (1.0,)), ((3,), (1.0,)), ((1, 4), (0.5, 0.5)), ((2, 6), (0.7, 0.3)), ((1, 2, 5), (0.4, 0.3, 0.3)))
 
 
+CALM = 20  # the patience that tests choose for whom they choose no other, rounds
+
+
+def entry(offer, patience=CALM):
+    """Return the entry (class and column of the menu) with that posted patience."""
+    (column,) = np.flatnonzero(patience == POSTED)
+    return offer, int(column)
+
+
 class Chosen(TwoOffers):
-    """Jobs named in ``chosen`` take that offer (0 spare, 1 regular), whatever they report; ``values`` are kept."""
+    """Jobs named in ``chosen`` take that entry, whatever they report; ``values`` are kept.
+
+    ``taken`` are the entries. A class alone (0 spare, 1 regular) stands for the one with `CALM` patience.
+    """
 
     def __init__(self, *sizes, chosen=(), **rules):
         super().__init__(*sizes, **rules)
-        self.chosen, self.values = dict(chosen), {}
+        self.chosen = {job: entry(each) if isinstance(each, int) else each for job, each in dict(chosen).items()}
+        self.values, self.taken = {}, {}
 
     def _preferred(self, x, values):
         self.values[x.job] = values
-        return self.chosen.get(x.job, super()._preferred(x, values))
+        self.taken[x.job] = self.chosen.get(x.job, super()._preferred(x, values))
+        return self.taken[x.job]
 
 
 class Fixed(Chosen):
@@ -30,11 +45,6 @@ class Fixed(Chosen):
         super().__init__(*sizes, **rules)
         self._rates.posted = (0.2 * rate, rate)
         self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
-        self.taken = {}
-
-    def _preferred(self, x, values):
-        self.taken[x.job] = super()._preferred(x, values)
-        return self.taken[x.job]
 
 
 def drawn_offers(rng):

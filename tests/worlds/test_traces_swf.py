@@ -46,7 +46,6 @@ def test_a_small_log(tmp_path, name):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (JOB + " 7", "19 fields: expected 18 numbers"),
         (JOB[:-3], "17 fields: expected 18 numbers"),
         (JOB.replace("308434", "soon"), "wait_s = 'soon': expected a number >= 0, or -1"),
         (JOB.replace("308434", "nan"), "wait_s = 'nan'"),
@@ -60,6 +59,25 @@ def test_a_malformed_line_is_named(tmp_path, line, said, rows):
     path = write(tmp_path, [JOB, "", line, JOB])
     with pytest.raises(TraceError, match=rf"^{path}:10: {said}"):
         list(stream_swf(path, rows))
+
+
+def test_fields_behind_the_eighteenth_are_passed_over(tmp_path):
+    """As the KIT and METACENTRUM logs have them; more text in them is no fault either."""
+    plain = read_swf(write(tmp_path, [JOB, NEVER_RAN]))
+    pd.testing.assert_frame_equal(read_swf(write(tmp_path, [JOB + " 7", NEVER_RAN + " 8 -3 gpu"])), plain)
+
+
+def test_faulty_lines_are_left_out_and_noted(tmp_path):
+    faults = []
+    path = write(tmp_path, [JOB, JOB.replace("31405 ", "-2 ", 1), NEVER_RAN, "1 2 3"])
+    for rows in (1, 3, 100):
+        faults = []
+        table = pd.concat(stream_swf(path, rows, faults))
+        assert table["job"].tolist() == [1, 2] and [each.line for each in faults] == [9, 11]
+    assert [each.what for each in faults] == [
+        "run_s = '-2': expected a number >= 0, or -1",
+        "3 fields: expected 18 numbers",
+    ]
 
 
 def test_lines_that_lend_each_other_a_field(tmp_path):

@@ -77,7 +77,7 @@ ColumnsOption = Annotated[
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Of a table of text: refuse rows that cannot be read; else they are counted."),
+    typer.Option("--strict", help="Of a log in text or SWF: refuse rows that cannot be read; else they are counted."),
 ]
 SchedulerOption = Annotated[
     str | None,

@@ -17,7 +17,7 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import TraceError
 from marketsched.mechanisms.legal import Range
-from marketsched.worlds.logs.delimited import Fault
+from marketsched.worlds.traces.faults import Fault
 
 # Names that logs use for each column of a `JobLog`, letters and digits alone, in lower case; the first one found wins.
 KNOWN: dict[str, tuple[str, ...]] = {

@@ -11,21 +11,11 @@ import pyarrow as pa
 from pyarrow import csv
 
 from marketsched.mechanisms.errors import TraceError
+from marketsched.worlds.traces.faults import Fault
 from marketsched.worlds.traces.tables import open_lines
 
 LONGEST_HEADER, LONGEST_LINE = 100_000, 4_000_000  # bytes
 SEPARATORS = ("|", "\t", ";", ",")
-FIRST_FAULTS = 3  # so many are shown
-
-
-class Fault(NamedTuple):
-    """An error in a line of a file."""
-
-    line: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.what}"
 
 
 class TextTable(NamedTuple):
@@ -118,10 +108,3 @@ def read_text_table(path: Path) -> TextTable:
     rows.index = pd.Index(lines[~np.isin(lines, [fault.line for fault in faults])])
     unnamed = [f"(column {place})" for place, name in enumerate(names, 1) if not name]
     return TextTable(rows[(rows != "").any(axis=1)].drop(columns=unnamed), faults)
-
-
-def said_of(faults: list[Fault]) -> str:
-    """Return in words the errors of the first few lines."""
-    first = sorted(faults)[:FIRST_FAULTS]
-    more = ", ..." if len(faults) > FIRST_FAULTS else ""
-    return "; ".join(map(str, first)) + more

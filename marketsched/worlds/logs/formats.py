@@ -17,6 +17,7 @@ from marketsched.worlds.logs.delimited import header_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.text_logs import csv_log, is_sacct, is_table, sacct_log
 from marketsched.worlds.traces.catalogue import TRACES
+from marketsched.worlds.traces.faults import Fault, left_out, none_can_be_read
 from marketsched.worlds.traces.swf import FIELDS, read_swf
 from marketsched.worlds.traces.tables import open_lines
 from marketsched.worlds.traces.trace import Source, data_folder
@@ -27,9 +28,16 @@ _THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
 _URGENCY_OF_QOS = {"BE": 0, "Burstable": 1, "Guaranteed": 1, "LS": 2}
 
 
-def swf_log(path: Path) -> JobLog:
-    """Return a log in Standard Workload Format; allocated processors, or the requested ones where those are unknown."""
-    table = read_swf(path)
+def swf_log(path: Path, strict: bool = False) -> JobLog:
+    """Return a log in Standard Workload Format; allocated processors, or the requested ones where those are unknown.
+
+    Rows that are malformed are left out and counted; with ``strict`` the first one is an error.
+    """
+    faults: list[Fault] = []
+    table = read_swf(path, faults)
+    counted = left_out(faults, path, strict)
+    if faults and table.empty:
+        raise none_can_be_read(faults, path)
     table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
     machine, thanks = None, "a log in Standard Workload Format"
     with open_lines(path) as file:
@@ -42,7 +50,7 @@ def swf_log(path: Path) -> JobLog:
                 thanks = (
                     f"a log in Standard Workload Format, with thanks to {found[1].decode('utf-8', 'replace').strip()}"
                 )
-    return JobLog.of(table, thanks, machine or None)
+    return JobLog.of(table, thanks, machine or None, counted)
 
 
 def philly_log(path: Path) -> JobLog:
@@ -130,6 +138,7 @@ FORMATS: dict[str, LogFormat] = {
 
 
 TEXTS = ("csv", "sacct")  # formats whose columns may have other names
+COUNTING = (*TEXTS, "swf")  # formats whose malformed rows are left out and counted
 
 
 def format_of(path: Path) -> str:
@@ -152,7 +161,7 @@ def format_of(path: Path) -> str:
         return "sacct"
     if is_table(header) or path.name.removesuffix(".gz").endswith((".csv", ".tsv")):
         return "csv"  # its reader says which column it misses
-    if header.startswith(";") or len(header.split()) == len(FIELDS):
+    if header.startswith(";") or len(header.split()) >= len(FIELDS):
         return "swf"
     raise InvalidParameterError(
         f"first line {header[:80]!r}", source=str(path), legal=f"a log: {', '.join(FORMATS)}; see docs/logs.md"
@@ -183,19 +192,22 @@ def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, st
         The file.
     kind : str
         Of `FORMATS`.
-    columns, strict
-        Of a table of text (`TEXTS`): as `csv_log` has them.
+    columns : mapping of str to str, optional
+        Of a table of text (`TEXTS`): as `csv_log` has it.
+    strict : bool
+        Of `COUNTING`: refuse a malformed row.
 
     Raises
     ------
     InvalidParameterError
-        If columns are named of a format that has its own.
+        If columns are named of a format that has its own, or ``strict`` is said of one that is always so.
     MissingDataError, TraceError
         If the file is not there, or damaged.
     """
-    if kind not in TEXTS and (columns or strict):
-        place, value = ("columns", columns) if columns else ("strict", strict)
-        raise InvalidParameterError(place=place, value=value, legal=f"nothing: {kind} has columns of its own")
+    if columns and kind not in TEXTS:
+        raise InvalidParameterError(place="columns", value=columns, legal=f"nothing: {kind} has columns of its own")
+    if strict and kind not in COUNTING:
+        raise InvalidParameterError(place="strict", value=strict, legal=f"nothing: {kind} is always read so")
     try:
         state = path.stat()
     except OSError as error:
@@ -206,4 +218,6 @@ def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, st
 @lru_cache(maxsize=2)
 def _read(path: Path, kind: str, columns: tuple[tuple[str, str], ...], strict: bool, changed: int, size: int) -> JobLog:
     read = FORMATS[kind].read
-    return read(path, dict(columns), strict) if kind in TEXTS else read(path)
+    if kind in TEXTS:
+        return read(path, dict(columns), strict)
+    return read(path, strict) if kind in COUNTING else read(path)

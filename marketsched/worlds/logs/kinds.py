@@ -34,7 +34,7 @@ class LogFile:
     columns : mapping of str to str
         Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
     strict : bool
-        Of a table of text: refuse it for a row that cannot be understood, instead of counting it.
+        Of a table of text or ``swf``: refuse it for a row that cannot be understood, instead of counting it.
     rule : mapping
         Keys of `marketsched.worlds.logs.rule.LogRule`; None: all as they are by default.
 

@@ -10,8 +10,9 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.logs.columns import KNOWN, columns_for, plain, table_of
-from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, said_of, separator_of
+from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, separator_of
 from marketsched.worlds.logs.job_log import CANCELLED, FAILED, JobLog
+from marketsched.worlds.traces.faults import left_out, none_can_be_read
 
 COMPLETED = 1
 # States of Slurm (`man sacct`, JOB STATE CODES) as codes of the Standard Workload Format; others have not ended.
@@ -91,13 +92,9 @@ def _log(path: Path, found: TextTable, columns: Mapping[str, str], strict: bool,
         rows = rows[~waiting]
     table, faults = table_of(rows, names)
     faults += found.faults
-    if faults and strict:
-        first = min(faults)
-        raise TraceError(first.what, source=f"{path}:{first.line}", legal="a row that can be read, or no --strict")
-    if faults:
-        counted[f"rows left out: not understood ({said_of(faults)})"] = len(faults)
+    counted |= left_out(faults, path, strict)
     if table.empty:
-        raise TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal="jobs that have ended")
+        raise none_can_be_read(faults, path)
     if "status" in table:
         table["status"] = _codes(table["status"])
     table = table.rename(columns={"deadline": "deadline_s"})

@@ -1,5 +1,7 @@
 """Reports of a grid in drawn markets of six to nine jobs, the job's durations enumerated: none beats the truth.
 
+Patience is a report, too: each report is played in the entry that it prefers, and in one that is drawn.
+
 `MARKETSCHED_OFFERS_MARKETS` says how many markets (25), `MARKETSCHED_OFFERS_FIRST` the first seed (0).
 """
 
@@ -49,12 +51,12 @@ class World:
         self.rules = drawn_offers(rng)
         self.made = made
 
-    def played(self, report, offer=None):
-        """Return expected true utility of a report, the offer it takes, and what offers were announced as worth."""
+    def played(self, report, taken=None):
+        """Return expected true utility of a report, the entry it takes, and what entries were announced as worth."""
         utility, law = 0.0, self.job.truth.law
         for duration, probability in zip(law.durations.tolist(), law.probabilities.tolist(), strict=True):
             jobs = [replace(job, duration=duration) if i == self.mine else job for i, job in enumerate(self.jobs)]
-            chosen = {} if offer is None else {self.job.name: offer}
+            chosen = {} if taken is None else {self.job.name: taken}
             (_, horizon), limits = sizes_of(self.jobs, NODES)
             limits["max_delay"] = horizon = horizon + max(LATER)
             market = self.made(NODES, horizon, **limits, chosen=chosen, **self.rules)
@@ -62,27 +64,34 @@ class World:
                 if e.job == self.job.name:
                     done = e.kind is EventKind.COMPLETE
                     utility += probability * ((float(self.job.truth.value(e.completion)) if done else 0.0) - e.payment)
-        return utility, market.taken.get(self.job.name), market.values.get(self.job.name, (0.0, 0.0))
+        return utility, market.taken.get(self.job.name), market.values.get(self.job.name, np.zeros((2, 1)))
 
 
 def findings(seed, made=Fixed):
-    """Return counts: reports, those better by the announcement, better inside an offer, and wider ones that gain."""
-    world, found = World(seed, made), Counter()
+    """Return counts: reports, those better by the announcement, better inside an entry, and wider ones that gain."""
+    world, found, inside = World(seed, made), Counter(), {}
     truth = world.job.truth
-    _, _, announced = world.played(truth)
-    inside = {offer: world.played(truth, offer)[0] for offer in (0, 1)} | {None: 0.0}
-    worth = {0: announced[0], 1: announced[1], None: 0.0}
-    best = max(0.0, *announced)
-    draw = np.random.default_rng(seed)
+    announced = world.played(truth)[2]
+    best, draw = max(0.0, announced.max()), np.random.default_rng(seed)
+
+    def of_truth(taken):
+        if taken not in inside:
+            inside[taken] = 0.0 if taken is None else world.played(truth, taken)[0]
+        return inside[taken]
+
     for report in drawn(draw, reports_of(truth), REPORTS):
-        utility, offer, _ = world.played(report)
+        utility, taken, _ = world.played(report)
+        forced = int(draw.integers(2)), int(draw.integers(announced.shape[1]))
         found["reports"] += 1
-        found["taken", offer] += 1
-        found["announced better"] += worth[offer] > best + 1e-9
-        found["better inside"] += utility > inside[offer] + 1e-9
+        found["taken", taken if taken is None else taken[0]] += 1
+        found["announced better"] += taken is not None and announced[taken] > best + 1e-9
+        found["better inside"] += utility > of_truth(taken) + 1e-9
+        found["better inside"] += world.played(report, forced)[0] > of_truth(forced) + 1e-9
+        found["other entries"] += taken is not None and taken[1] != 0
     for report in drawn(draw, reports_of(truth, wider=True), WIDER):
+        utility, taken, _ = world.played(report)
         found["wider"] += 1
-        found["wider gains"] += world.played(report)[0] > max(inside.values()) + 1e-9
+        found["wider gains"] += utility > of_truth(taken) + 1e-9
     return found
 
 

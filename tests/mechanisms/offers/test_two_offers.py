@@ -1,5 +1,6 @@
 """Two offers: given its class nothing a job reports moves its path; what happens and is paid is as the rules say."""
 
+import itertools
 import pickle
 from dataclasses import replace
 
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 from draws import many
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
 from marketsched.mechanisms.offers import departures
+from marketsched.mechanisms.offers.patience import POSTED
+from marketsched.mechanisms.offers.present import Present
 from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
-from offers_markets import LAWS, Chosen, curve_of, left_in, played, random_jobs, sizes_of
+from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
+from offers_markets import LAWS, Chosen, curve_of, entry, left_in, played, random_jobs, sizes_of
 
 START, REQUEUE, EVICT, COMPLETE, DROP = (EventKind[name] for name in ("START", "REQUEUE", "EVICT", "COMPLETE", "DROP"))
+PATIENCE = (0, 3, 20)  # rounds
 seeds = st.integers(0, 10**6)
 
 
@@ -40,29 +45,42 @@ def lies_about(job, rng):
 
 
 def moved_paths(made, seed, n_jobs=3, **rules):
-    """Return (reports made, those that moved a path or another job while the liar was present)."""
+    """Return (reports made, those that moved a path or another job while the liar was present), entries given."""
     rng = np.random.default_rng(seed)
     jobs, made_reports, moved = random_jobs(seed), 0, []
     for job in rng.choice(len(jobs), n_jobs, replace=False):
         name = jobs[job].name
-        for offer in (SPARE, REGULAR):
-            told, _ = played(market_of(jobs, made, chosen={name: offer}, **rules), jobs)
+        for offer, patience in itertools.product((SPARE, REGULAR), PATIENCE):
+            chosen = {name: entry(offer, patience)}
+            told, _ = played(market_of(jobs, made, chosen=chosen, **rules), jobs)
             for lie in lies_about(jobs[job], rng):
-                said, _ = played(market_of(jobs, made, chosen={name: offer}, **rules), jobs, {name: lie})
+                said, _ = played(market_of(jobs, made, chosen=chosen, **rules), jobs, {name: lie})
                 until = min(left_in(told, name), left_in(said, name))
                 made_reports += 1
                 before = [[e for e in events if e.round < until] for events in (told, said)]
                 if before[0] != before[1]:
-                    moved.append((seed, name, offer))
+                    moved.append((seed, name, offer, patience))
     return made_reports, moved
 
 
 @settings(max_examples=many(8), deadline=None)
-@given(seed=seeds, passing=st.booleans(), requeue=st.booleans())
-def test_given_its_class_no_report_moves_a_path(seed, passing, requeue):
-    rules = {"spare_order": "passing" if passing else "arrival", "requeue": requeue}
-    reports, moved = moved_paths(Chosen, seed, n_jobs=1, **rules)
+@given(seed=seeds, requeue=st.booleans())
+def test_given_its_entry_no_report_moves_a_path(seed, requeue):
+    reports, moved = moved_paths(Chosen, seed, n_jobs=1, requeue=requeue)
     assert reports and not moved
+
+
+def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
+    """The mechanism itself says how patient a job is: a shorter deadline then moves it ahead of others."""
+
+    class Sets(Chosen):
+        def _choose(self, x, signal, now):
+            taken = super()._choose(x, signal, now)
+            if taken:
+                self._present.jobs["latest"][x.agreed.row] = x.agreed.last - round(x.sow.law.durations.mean())
+            return taken
+
+    assert any(moved_paths(Sets, seed)[1] for seed in range(4))
 
 
 def test_a_rate_that_hears_present_jobs_is_caught():
@@ -147,7 +165,7 @@ def test_inside_an_offer_the_truth_is_best_whatever_the_run_takes(seed):
         for offer in (SPARE, REGULAR):
             market = market_of(fated, Chosen, chosen={name: offer})
             told = utility(played(market, fated)[0], fated[mine])
-            if market.values[name][offer] <= 1e-12:
+            if market.values[name][entry(offer)] <= 1e-12:
                 continue  # no run of it brings what it costs: the truth takes no such offer
             for lie in lies_about(fated[mine], rng):
                 said = played(market_of(fated, Chosen, chosen={name: offer}), fated, {name: lie})[0]
@@ -231,23 +249,122 @@ def test_an_eviction_that_costs_too_much_is_not_made():
     assert stepped(market, 6, reports) == [(1, "start", "A")]
 
 
-def test_two_regular_jobs_that_wait_may_cost_more():
+def test_two_regular_jobs_that_wait_cost_no_more_than_each_by_itself():
+    """Together they would need what A has done; each alone may not cost it."""
     market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1, "C": 1})
     reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 5: {"B": job(5, 1, 50.0, 20, 3), "C": job(5, 1, 50.0, 20, 3)}}
-    assert stepped(market, 5, reports)[1:] == [(5, "requeue", "A"), (5, "start", "B"), (5, "start", "C")]
+    assert stepped(market, 5, reports)[1:] == []
+
+
+def test_who_is_less_patient_goes_first_and_who_waited_as_long_as_agreed_leaves():
+    """B arrives first and is the most patient; C and E agree to wait until round 6, D until 7, in which it starts."""
+    chosen = {"A": 1, "B": entry(1, 12), "C": entry(1, 4), "D": entry(1, 5), "E": entry(1, 4)}
+    market = Chosen(1, 40, **LIMITS | {"max_concurrency": 1}, chosen=chosen)
+    reports = {1: {"A": job(1, 1, 50.0, 30, 3)}, 2: {name: job(2, 1, 50.0, 30, 3) for name in "BCDE"}}
+    assert stepped(market, 10, reports, [(3, "A"), (6, "C"), (9, "D")]) == [
+        (1, "start", "A"), (3, "complete", "A"), (4, "start", "C"), (6, "complete", "C"), (7, "drop", "E"),
+        (7, "start", "D"), (9, "complete", "D"), (10, "start", "B"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("patience", "takes"), [(28, True), (32, False)])
+def test_a_spare_job_takes_spare_nodes_only_from_who_is_much_more_patient(patience, takes):
+    """A may start until round 65: more than 32 rounds behind round 30, not behind round 34."""
+    market = Chosen(2, 60, **LIMITS | {"max_delay": 50}, chosen={"A": entry(0, 64), "B": entry(0, patience)})
+    reports = {1: {"A": job(1, 2, 50.0, 40, 6)}, 2: {"B": job(2, 1, 50.0, 40, 3)}}
+    assert stepped(market, 2, reports)[1:] == ([(2, "requeue", "A"), (2, "start", "B")] if takes else [])
+
+
+def test_the_price_of_patience_is_locked_with_the_rate():
+    market = Chosen(3, 40, **LIMITS, chosen={"A": entry(1, 0), "B": entry(1, 4), "C": entry(0, 20)})
+    market._rates.posted = (0.1, 0.5)
+    for name in "ABC":
+        market.submit(name, job(1, 1, 50.0, 30, 2))
+    for name in "ABC":
+        market.arrive(name)
+    market.advance()
+    market._rates.posted = (9.0, 9.0)
+    market.advance()
+    paid = [market.complete(name).payment for name in "ABC"]
+    assert paid == pytest.approx([1.5 * 0.5 * 2, 0.5 * 2, 0.5 * 0.1 * 2])  # usual are 4 rounds
+
+
+def test_of_equal_entries_the_most_patient_is_taken_then_the_spare_one():
+    market = Chosen(1, 40, **LIMITS | {"max_concurrency": 1})
+    x = type("Waiting", (), {"job": "A", "sow": job(1, 1, 50.0, 30, 2)})
+    assert market._preferred(x, np.array([[1.0, 2.0, 2.0, 0.0], [2.0, 2.0, 2.0, 0.0]])) == (SPARE, 2)
+    assert market._preferred(x, np.array([[1.0, 2.0, 1.0], [2.0, 2.0, 2.0]])) == (REGULAR, 2)
+    assert market._preferred(x, np.zeros((2, 3))) is None
+
+
+def waits_by_definition(present, now, capacity, usual, mine):
+    """Return the expected wait of a job in each class by placing all who stand before it, one after the other."""
+    width, mean, latest, most_lost = mine
+    rows, found = [present.jobs[row] for row in present.turn[: present.n]], []
+    calendars = {k: np.full(AHEAD, capacity) for k in (SPARE, REGULAR)}
+    stays = np.zeros(AHEAD, int)
+
+    def fit(free, nodes, rounds):
+        windows = (all(free[t : t + rounds] >= nodes) for t in range(AHEAD - rounds + 1))
+        return next((t for t, fits in enumerate(windows) if fits), AHEAD)
+
+    for x in rows:
+        if x["start"]:
+            age = now - x["start"]
+            left = slice(0, max(1, int(max(1.0, age / 2, usual[x["band"]] - age) + 0.5)))
+            calendars[SPARE][left] -= x["width"]
+            if x["offer"] == REGULAR:
+                calendars[REGULAR][left] -= x["width"]
+            elif x["width"] * age > most_lost:
+                stays[left] += x["width"]
+    for k in (REGULAR, SPARE):
+        before = [x for x in rows if x["offer"] == k and not x["start"]]
+        for x in sorted(before, key=lambda x: x["latest"]):
+            if x["latest"] > latest and k == REGULAR and len(found) == 0:
+                found.append(fit(calendars[k] - stays, width, mean))
+            if x["latest"] > latest and k == SPARE:
+                break
+            rounds = max(1, int(usual[x["band"]] + 0.5))
+            begin = fit(calendars[k], x["width"], rounds)
+            for each in (calendars[SPARE], calendars[k])[: 1 if k == SPARE else 2]:
+                each[begin : begin + rounds] -= x["width"]
+        if len(found) == (0 if k == REGULAR else 1):
+            found.append(fit(calendars[k] - (stays if k == REGULAR else 0), width, mean))
+    return found[::-1]
+
+
+@settings(max_examples=many(60), deadline=None)
+@given(seed=seeds)
+def test_waits_of_all_entries_are_those_of_placing_who_stands_before(seed):
+    rng, now, capacity = np.random.default_rng(seed), 30, 6
+    present, usual, busy = Present(), rng.uniform(1, 6, 5), 0
+    for _ in range(int(rng.integers(0, 9))):
+        width, offer = int(rng.integers(1, capacity + 1)), int(rng.integers(2))
+        latest = now + int(rng.choice(POSTED[:20]))
+        row = present.add(offer, width, int(rng.integers(5)), latest=latest, last_start=99, cell=0, group=0,
+                          mean=1.0, density=1.0)  # fmt: skip
+        if busy + width <= capacity and rng.random() < 0.6:
+            present.jobs["start"][row], busy = int(rng.integers(20, now + 1)), busy + width
+    calendars = Calendars()
+    calendars.fill(present, now, capacity, usual)
+    width, mean, most_lost = int(rng.integers(1, capacity + 1)), int(rng.integers(1, 6)), float(rng.uniform(0, 30))
+    found = expected_waits(*vars(calendars).values(), now + POSTED, width, mean, most_lost)
+    for p in range(0, POSTED.size, 3):
+        mine = (width, mean, now + POSTED[p], most_lost)
+        assert found[:, p].tolist() == waits_by_definition(present, now, capacity, usual, mine)
 
 
 @pytest.mark.parametrize(("after", "hopeful"), [(1, True), (2, False)])
 def test_a_regular_offer_that_seems_too_late_is_tried_once_enough_jobs_have_left(monkeypatch, after, hopeful):
     """A is expected to run for four rounds and takes one; as a spare job B stands behind C, and is too late."""
     monkeypatch.setattr(departures, "LATE_AFTER", after)
-    market = Chosen(2, 30, **LIMITS, chosen={"first": 1, "A": 1, "C": 0})
+    market = Chosen(2, 30, **LIMITS, chosen={"first": 1, "A": entry(1, 0), "C": entry(0, 0)})
     late = {"A": job(3, 1, 50.0, 22, 4), "C": job(3, 2, 50.0, 22, 6), "B": job(3, 2, 50.0, 5, 1)}
     reports = {1: {"first": job(1, 1, 50.0, 20, 4)}, 3: late}
-    ends = [(1, "first"), (3, "A"), *([(4, "B")] if hopeful else [])]
-    events = stepped(market, 4, reports, ends)[2:]
-    assert (market.values["B"][SPARE] < market.values["B"][REGULAR]) == hopeful
-    then = [(4, "start", "B"), (4, "complete", "B")] if hopeful else [(4, "start", "C")]
+    events = stepped(market, 4, reports, [(1, "first"), (3, "A"), (4, "B")])[2:]
+    assert (market.values["B"][SPARE].max() < market.values["B"][REGULAR].max()) == hopeful
+    assert (market.taken["B"][0] == REGULAR) == hopeful
+    then = [(4, "drop", "C"), (4, "start", "B"), (4, "complete", "B")]
     assert events == [(3, "start", "A"), (3, "complete", "A"), *then]
 
 
@@ -282,10 +399,10 @@ def test_a_run_is_stopped_at_its_deadline_and_a_job_that_can_make_it_no_more_lea
 
 def test_a_run_is_stopped_when_it_has_cost_what_it_is_worth():
     market = TwoOffers(1, 40, max_concurrency=1, max_duration=20, max_value=99.0, max_delay=40)
-    market._rates.posted = (0.4, 2.0)
+    market._rates.posted = (0.8, 4.0)
     reports = {1: {"A": job(1, 1, 7.0, 30, 2)}}
     events = stepped(market, 20, reports)
-    rate = 0.4  # spare brings 7 - .8 of every 7 - .8 there are, and regular 7 - 4
+    rate = 0.4  # spare and patient, half of .8, brings 7 - .8, and regular 7 - 4
     assert events == [(1, "start", "A"), (1 + int(7.0 / rate), "evict", "A")]
 
 
@@ -299,10 +416,10 @@ def test_a_job_that_cannot_restart_is_offered_regular_nodes_alone(seed):
     preferred = market._preferred
     market._preferred = lambda x, values: took.setdefault(x.job, (preferred(x, values), values))[0]
     events, _ = played(market, jobs)
-    for name, (offer, values) in took.items():
-        best = values[REGULAR] if name in alone else max(values)
-        assert (offer is None) == (best <= 1e-12) and (offer is None or values[offer] == best)
-        assert offer != SPARE or name not in alone
+    for name, (taken, values) in took.items():
+        best = values[REGULAR].max() if name in alone else values.max()
+        assert (taken is None) == (best <= 1e-12) and (taken is None or values[taken] == best)
+        assert taken is None or taken[0] != SPARE or name not in alone
     assert not [e for e in events if e.kind is REQUEUE and e.job in alone]
 
 
@@ -323,7 +440,7 @@ def test_copies_go_on_as_the_market_does():
 
 def test_the_registry_knows_it():
     made = get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
-                         max_delay=9, spare_order="passing")  # fmt: skip
+                         max_delay=9, late_odds=0.5)  # fmt: skip
     assert isinstance(made, TwoOffers) and made.takes_back
     with pytest.raises(InvalidParameterError, match="hidden_order"):
         get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,

@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import many
+from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.bid_price.forecast import FromHistory
 from marketsched.mechanisms.resources import dual
+from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.menus import entries, quoted
+from marketsched.mechanisms.resources.prices import window_of
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.resources.tasks import OptionColumns, OptionStore
 
@@ -174,3 +177,38 @@ def test_what_no_scenario_reaches_is_forgotten():
             all_of_it.add(now, known)
             kept.add(now, known)
     assert all_of_it.n > 400 and kept.n < 100 and kept.columns.values.size < 3000
+
+
+def patient_market(ahead):
+    """Two nodes, a job of four rounds in each round, worth 1 or 20, which can wait for 250 rounds."""
+    sizes = {"max_concurrency": 1, "max_duration": 4, "max_value": 20.0, "max_delay": 400}
+    market = ClusterBidPrice(2, 600, **sizes, lags=(6, 12), ahead=ahead)
+    rng, waits, income = np.random.default_rng(3), [], 0.0
+    for now in range(1, 301):
+        value = DeadlineValue(float(rng.choice([1.0, 20.0])), now + 250)
+        market.submit(f"job {now}", StatementOfWork(now, 1, value, [(now, 4, 1.0)]))
+        market.arrive(f"job {now}", 4)
+        market.advance()
+        booked = market.booked(f"job {now}", 4)
+        if booked is not None:
+            waits.append(booked[0] - now)
+            income += booked[1]
+    return np.array(waits), income
+
+
+def test_patient_jobs_do_not_book_behind_the_prices():
+    """By default the window covers patience; with 144 rounds most bookings begin behind it, for nothing."""
+    waits, income = patient_market(None)
+    assert (waits > window_of(400)).mean() < 0.05
+    short, less = patient_market(144)
+    assert (short > 144).mean() > 0.5 and less < 0.2 * income
+
+
+def test_windows_grow_with_patience():
+    assert [window_of(s) for s in (1, 192, 193, 577)] == [144, 144, 168, 456]
+    sizes = {"max_concurrency": 1, "max_duration": 4, "max_value": 20.0}
+    market = ClusterBidPrice(1, 900, **sizes, max_delay=577, keep_menus=True)
+    market.submit("a", StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, 1, 1.0)]))
+    market.arrive("a", 1)
+    market.advance()
+    assert market.menu_at_arrival("a").prefix.shape[2] == 1 + 1 + 456

@@ -227,25 +227,32 @@ def test_other_encodings_are_refused(tmp_path, encoding):
     (tmp_path / "bad.csv").write_bytes(GOOD.encode(encoding))
     (tmp_path / "bad.swf").write_bytes(swf_line(1, 2, 3).encode(encoding))
     refused(lambda: csv_log(tmp_path / "bad.csv"), "bad.csv:1", " UTF-8 text", error=TraceError)
-    refused(lambda: swf_log(tmp_path / "bad.swf"), "bad.swf:1: ", error=TraceError)
+    refused(lambda: swf_log(tmp_path / "bad.swf"), "bad.swf", "no row can be read (line 1: ", error=TraceError)
 
 
 BAD_SWF = {
-    "truncated": (swf_line(1, 2, 3) + "2 5 -1 60 1 -1", r"bad.swf:2: 6 fields: expected 18 numbers"),
-    "negative": (swf_line(1, -5, 3), r"bad.swf:1: submit_s = '-5': expected a number >= 0, or -1"),
-    "text": (swf_line(1, 2, "long"), r"bad.swf:1: run_s = 'long': expected a number >= 0, or -1"),
-    "half a processor": (swf_line(1, 2, 3, width=1.5), r"processors = '1.5': expected a whole number >= 0, or -1"),
-    "a header of names": ("job submit " * 9 + "\n", r"bad.swf:1: job = 'job': expected a whole number"),
-    "a long line": ("1 " * 5_000_000 + "\n", r"bad.swf:1: 5000000 fields: expected 18 numbers"),
+    "truncated": ("2 5 -1 60 1 -1", "6 fields: expected 18 numbers"),
+    "negative": (swf_line(1, -5, 3), "submit_s = '-5': expected a number >= 0, or -1"),
+    "a negative run": (swf_line(1, 5, -3), "run_s = '-3': expected a number >= 0, or -1"),
+    "text": (swf_line(1, 2, "long"), "run_s = 'long': expected a number >= 0, or -1"),
+    "half a processor": (swf_line(1, 2, 3, width=1.5), "processors = '1.5': expected a whole number >= 0, or -1"),
+    "a header of names": ("job submit " * 9, "job = 'job': expected a whole number >= 0, or -1"),
+    "a long line": ("1 " * 17 + "1" * 5_000_000 + "x", f"think_s = '{'1' * 80}': expected a number >= 0, or -1"),
 }
 
 
 @pytest.mark.parametrize("fault", BAD_SWF)
-def test_a_bad_swf_is_one_line(tmp_path, fault):
+def test_a_bad_row_of_swf_is_counted_or_refused(tmp_path, fault):
+    """It is counted among others, an error where rows are refused, and one where there is no other row."""
     text, message = BAD_SWF[fault]
-    (tmp_path / "bad.swf").write_text(text)
-    with pytest.raises(TraceError, match=message) as error:
-        swf_log(tmp_path / "bad.swf")
+    path = tmp_path / "bad.swf"
+    path.write_text(f"{swf_line(1, 2, 3)}{text.strip()}\n{swf_line(3, 9, 9)}")
+    log = swf_log(path)
+    assert len(log.table) == 2 and log.counted == {f"rows left out: not understood (line 2: {message})": 1}
+    refused(lambda: swf_log(path, strict=True), f"bad.swf:2: {message}", error=TraceError)
+    path.write_text(text)
+    with pytest.raises(TraceError, match="no row can be read") as error:
+        swf_log(path)
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
 
 

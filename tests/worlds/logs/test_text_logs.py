@@ -105,7 +105,13 @@ def test_a_log_comes_in_with_one_command(tmp_path, monkeypatch):
     assert wrong.exit_code == 2 and "keys of submit_s, run_s" in wrong.stderr
     assert "(not 'owner'; did you mean 'user'?)" in wrong.stderr
     with pytest.raises(InvalidParameterError, match="swf has columns of its own"):
-        Scenario.from_dict({"name": "x", "workload": {"kind": "swf", "path": "jobs", "strict": True}}).workload_of(0)
+        log_of_kind("swf", columns={"user": "Who"})
+    with pytest.raises(InvalidParameterError, match="strict = True: expected nothing: philly is always read so"):
+        log_of_kind("philly", strict=True)
+
+
+def log_of_kind(kind, **keys):
+    return Scenario.from_dict({"name": "x", "workload": {"kind": kind, "path": "jobs", **keys}}).workload_of(0)
 
 
 def test_the_machine_is_the_one_the_log_names(tmp_path):

@@ -1,0 +1,52 @@
+"""Rows of a file that cannot be read: left out and counted, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from marketsched.mechanisms.errors import TraceError
+
+FIRST_FAULTS = 3  # so many are shown
+
+
+class Fault(NamedTuple):
+    """An error in a line of a file."""
+
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what}"
+
+
+def left_out(faults: Sequence[Fault], path: Path, strict: bool) -> dict[str, int]:
+    """Return the count of rows that are left out, as it stands in the notes of a log; {} if there are none.
+
+    Raises
+    ------
+    TraceError
+        With ``strict``, if there is a fault; the message names the first line.
+
+    Examples
+    --------
+    >>> left_out([Fault(7, "run_s = '-2'"), Fault(3, "5 fields, not 18")], Path("a.swf"), strict=False)
+    {"rows left out: not understood (line 3: 5 fields, not 18; line 7: run_s = '-2')": 2}
+    """
+    if faults and strict:
+        first = min(faults)
+        raise TraceError(first.what, source=f"{path}:{first.line}", legal="a row that can be read, or no --strict")
+    return {f"rows left out: not understood ({said_of(faults)})": len(faults)} if faults else {}
+
+
+def none_can_be_read(faults: Sequence[Fault], path: Path) -> TraceError:
+    """Return the error of a file all of whose rows are left out."""
+    return TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal="jobs that have ended")
+
+
+def said_of(faults: Sequence[Fault]) -> str:
+    """Return in words the errors of the first few lines."""
+    first = sorted(faults)[:FIRST_FAULTS]
+    more = ", ..." if len(faults) > FIRST_FAULTS else ""
+    return "; ".join(map(str, first)) + more

@@ -1,0 +1,95 @@
+"""Orders of a queue without values: by arrival, by requested wall time, or three queues by class.
+
+A class is 0 (patient), 1, 2 (urgent), or any larger number. It is known of a job (the queue or the priority of a log),
+or it is the third of the wall times in which the job's own lies, among jobs that arrived in earlier rounds: the
+shortest third is the most urgent. Before any has arrived it is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Order = Literal["arrival", "request", "class"]
+PATIENT, MIDDLE, URGENT = 0, 1, 2
+
+
+class Thirds:
+    """Classes by thirds of wall times.
+
+    Parameters
+    ----------
+    longest : int
+        The longest wall time, rounds.
+
+    Examples
+    --------
+    >>> thirds = Thirds(9)
+    >>> before = thirds.class_of(4)
+    >>> thirds.learn([2, 4, 9])
+    >>> before, [thirds.class_of(wall) for wall in (1, 2, 4, 9)]
+    (1, [2, 2, 1, 0])
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._seen = np.zeros(longest + 1, np.int64)  # by wall time
+
+    def class_of(self, wall: int) -> int:
+        """Return the class of a job by its wall time, rounds."""
+        return int(_class_kernel(self._seen, wall))
+
+    def learn(self, walls: Iterable[int]) -> None:
+        """Count wall times of a round that is over."""
+        for wall in walls:
+            self._seen[wall] += 1
+
+
+def places_in_line(
+    order: Order, arrivals: NDArray[np.int64], walls: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the key of each job's place in a queue, smaller keys first, shape (n_jobs,); equal ones by arrival.
+
+    Parameters
+    ----------
+    order : {"arrival", "request", "class"}
+        Classes are thirds of wall times.
+    arrivals, walls : ndarray of int, shape (n_jobs,)
+        Rounds.
+    rows : ndarray of int
+        Who arrives, in order of arrival.
+    """
+    keys = np.zeros(walls.size, np.int64)
+    if order == "request":
+        keys[:] = walls
+    elif order == "class":
+        _classes_kernel(arrivals, walls, rows, np.zeros(int(walls.max(initial=1)) + 1, np.int64), keys)
+        keys = -keys
+    return keys
+
+
+@njit(cache=True)
+def _class_kernel(seen, wall):  # type: ignore[no-untyped-def]
+    """Return 2 in the shortest third, 0 in the longest; equal wall times count half."""
+    below, total = 0.5 * seen[wall], 0
+    for length in range(seen.size):
+        total += seen[length]
+        if length < wall:
+            below += seen[length]
+    if total == 0:
+        return 1
+    return 2 if 3.0 * below < total else 1 if 3.0 * below < 2.0 * total else 0
+
+
+@njit(cache=True)
+def _classes_kernel(arrivals, walls, rows, seen, classes):  # type: ignore[no-untyped-def]
+    """Fill the classes of all that arrive; a round teaches when it is over."""
+    learnt = 0
+    for i in range(rows.size):
+        while arrivals[rows[learnt]] < arrivals[rows[i]]:
+            seen[walls[rows[learnt]]] += 1
+            learnt += 1
+        classes[rows[i]] = _class_kernel(seen, walls[rows[i]])
