@@ -103,7 +103,8 @@ class OwnerAtHand:
         played = self.play(conduct)
         if self.market.shortens and not _same(played, known):
             self.market.shortens = False
-            played = self.play(conduct)
+            short, played = played, self.play(conduct)
+            self.market.shortens = short[:3] == played[:3]  # it was not the way
         if self.market.settles and not _same(played, known):
             self.market.settles = False  # what it calls booked is not
             played = self.play(conduct)
