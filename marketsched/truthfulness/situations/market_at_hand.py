@@ -81,6 +81,7 @@ class MarketAtHand:
 
     Examples
     --------
+    >>> from marketsched.agents.conduct import plain
     >>> market = MarketAtHand.of("stochastic-mix")
     >>> (owner,) = market.owners([market.setup.jobs[0].name])
     >>> owner.play(plain(owner.truth, owner.truth.concurrency)).utility == owner.truthful.utility
