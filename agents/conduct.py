@@ -211,6 +211,11 @@ class Attempt:
                     ready = Fate(market.now, fate.duration, fate.signal)
                     market.ready(self._job_name + follower.name, ready)
 
+    @property
+    def submitted(self) -> bool:
+        """Whether everything was submitted that will be."""
+        return not self._to_submit
+
     def resume(self) -> None:
         """Go on in a market in which everything was submitted before."""
         self._to_submit = []

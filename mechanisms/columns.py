@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.law import DurationLaw
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, ValueCurve
 
 NEVER = 0  # the arrival of a job that never arrives; the round of what never happens
@@ -149,6 +150,29 @@ class Outcomes:
         served = self.starts[rows] != NEVER
         self.endings[rows] = np.where(served, Ending.COMPLETED, Ending.DROPPED)
         self.left[rows] = np.where(served, self.starts[rows] + jobs.durations[rows] - 1, jobs.arrivals[rows])
+
+
+class Turn(Protocol):
+    """The turn of a job to be served, in the round of its arrival: what any report gets there, see `Mechanism.turn`."""
+
+    def look(self, sow: StatementOfWork, signal: Signal, duration: int | None) -> tuple[int, float | None] | None:
+        """Return start and payment of a job that comes to this turn with a report; nothing is changed.
+
+        Parameters
+        ----------
+        sow : StatementOfWork
+            The report, within the announced limits.
+        signal : hashable
+            What is seen at the arrival.
+        duration : int or None
+            Rounds that the work really takes; None: it never ends.
+
+        Returns
+        -------
+        tuple of int and float or None, or None
+            As `Mechanism.booked`, with start `NEVER` and payment None for a job that is dropped.
+        """
+        ...
 
 
 def follows(market: object, home: type) -> bool:

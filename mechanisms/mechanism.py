@@ -26,7 +26,7 @@ from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:
-    from marketsched.mechanisms.columns import JobColumns, Outcomes
+    from marketsched.mechanisms.columns import JobColumns, Outcomes, Turn
     from marketsched.mechanisms.resources.bookings import Booking
     from marketsched.mechanisms.resources.cluster import Cluster
 
@@ -348,6 +348,26 @@ class Mechanism(ABC):
             False: this market is to be played by the protocol, and nothing was changed; the default.
         """
         return False
+
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> Turn | None:
+        """Return the turn of a job that arrives in the current round, of a market that `play` plays.
+
+        For a rule by which the outcome of a job is final at its turn, and no report changes anything before its
+        arrival: a search for lies then asks the turn what a report would get, in place of playing the market on.
+
+        Parameters
+        ----------
+        jobs, outcomes
+            Of the market, which `play` has played up to the round before; it goes on from there afterwards.
+        before : array of int
+            Rows of the jobs that arrive in this round and are served earlier.
+
+        Returns
+        -------
+        Turn or None
+            None, the default: this market shows no turns.
+        """
+        return None
 
     # -- what is announced -------------------------------------------------------------------------------
 

@@ -27,6 +27,11 @@ from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.situation import situations_of
 
+NOT_SHORTENED = (
+    "a lie that was answered by a short way (docs/audit.md) ends otherwise when its market is played: the mechanism "
+    "does not do what it states, and everything was played"
+)
+
 
 def plays_ahead(entrant: NamedMechanism, plan: Plan) -> PlaysAhead:
     """Return what makes plays of a mechanism ahead in the market of the audit's seed."""
@@ -68,11 +73,20 @@ def screened_at_hand(
         return Screened(market, truth_fails={"all jobs": str(error)})
     purse.start()
     budget = purse.budget(AT_HAND if decided_on_worlds(market) else 1.0)
-    screening = Screening(market, budget, lambda _: plan.tell(what, purse.whole(budget.plays)), menus, ahead)
-    try:
-        look_at_hand(screening, plan.seed)
-    except MarketschedError as error:
-        errors.append(f"the screen ended early: {error}")
+
+    def search() -> Screening:
+        screening = Screening(market, budget, lambda _: plan.tell(what, purse.whole(budget.plays)), menus, ahead)
+        try:
+            look_at_hand(screening, plan.seed)
+        except MarketschedError as error:
+            errors.append(f"the screen ended early: {error}")
+        return screening
+
+    screening = search()
+    if not market.shortens:
+        errors.append(NOT_SHORTENED)
+        budget = purse.budget(AT_HAND if decided_on_worlds(market) else 1.0)
+        screening = search()
     purse.stop()
     purse.note("the screen", budget.plays, budget)
     found = screening.found

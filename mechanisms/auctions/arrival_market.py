@@ -296,8 +296,12 @@ class ArrivalMarket(Rounds):
         ``owed(x, used)`` is what the job ``x`` pays for so many rounds. A run that is stopped at a price is played.
         """
         x = self._jobs.get(job)
-        if x is None or x.start == NOT_YET:
-            return None
+        return None if x is None or x.start == NOT_YET else self.booking_of(x, duration, owed)
+
+    def booking_of(
+        self, x: WaitingJob, duration: int | None, owed: Callable[[WaitingJob, int], float]
+    ) -> tuple[int, float | None] | None:
+        """Return the same for a job that has its start."""
         if not duration or x.start + duration > min(self._stop(x), self.horizon + 1):
             return (x.start, None) if not self.charge_stopped(x, 1) else None
         return x.start, owed(x, duration)

@@ -21,6 +21,7 @@ revealed durations no false value gains anything: the earliest free start is the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -39,6 +40,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     start_at_turn,
     state_promises,
 )
+from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.columns import JobColumns, Outcomes, steps_of
 from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
@@ -133,12 +135,25 @@ class FirstCome(ArrivalMarket):
         """Play rounds in which every start is decided at the arrival."""
         self._free = grown(self._free, self.horizon, self.horizon, self.capacity, "the calendar")
         rows = jobs.arriving(self.round, until)
-        columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
-        useful = np.where(jobs.durations <= self.max_duration, jobs.useful(self.max_delay, self.horizon), 0)
-        first_come_kernel(rows, *columns, useful, self.price, self._free, outcomes.starts)
+        self._serve_rows(rows, jobs, outcomes)
         served = rows[outcomes.starts[rows] > 0]
         outcomes.payments[served] = self.price * jobs.widths[served] * jobs.durations[served]
         outcomes.close_bookings(rows, jobs)
+
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
+        """Return the turn of a job that arrives in the current round, durations revealed; see `Mechanism.turn`."""
+        if self.signals != "durations" or not jobs.revealed.all():
+            return None
+        here = copy.copy(self)
+        here._free = self._free.copy()
+        here._serve_rows(before, jobs, outcomes)
+        return ArrivalTurn(here, here._start, here._owed)
+
+    def _serve_rows(self, rows: NDArray[np.int64], jobs: JobColumns, outcomes: Outcomes) -> None:
+        """Serve arrivals of revealed durations, in this order."""
+        columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
+        useful = np.where(jobs.durations <= self.max_duration, jobs.useful(self.max_delay, self.horizon), 0)
+        first_come_kernel(rows, *columns, useful, self.price, self._free, outcomes.starts)
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the job's duration, or the expected utility of each start."""

@@ -33,6 +33,7 @@ References
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -47,6 +48,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     last_completion,
     state_promises,
 )
+from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
@@ -243,8 +245,7 @@ class BidPrice(KeptMenus):
             return False
         order, arrivals = jobs.by_arrival
         bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
-        counts = np.maximum(0, jobs.useful(self.max_delay, self.horizon) - jobs.durations - jobs.arrivals + 1)
-        counts[jobs.durations > self.max_duration] = 0
+        counts = self._useful_starts(jobs)
         busy = first + np.flatnonzero(np.diff(bounds))
         for begin, end in zip([first, *busy.tolist()], [*busy.tolist(), until + 1], strict=True):
             if begin == end:
@@ -266,6 +267,26 @@ class BidPrice(KeptMenus):
         outcomes.close_bookings(rows, jobs)
         self._round = until + 1
         return True
+
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn:
+        """Return the turn of a job that arrives in the current round; see `Mechanism.turn`."""
+        here = copy.copy(self)
+        here._free, here._curves = self._free.copy(), [copy.copy(self._curves[0])]
+        here._keep_calendar()
+        here._make_prices(())
+        here._curves[0].serve_rows(before, self._round, jobs, self._useful_starts(jobs), here._free, outcomes)
+        return ArrivalTurn(here, here._serve_one, here._owed)
+
+    def _useful_starts(self, jobs: JobColumns) -> NDArray[np.int64]:
+        """Return how many starts from its arrival on are worth anything to each job, shape (n,)."""
+        last = jobs.useful(self.max_delay, self.horizon)
+        counts: NDArray[np.int64] = np.maximum(0, last - jobs.durations - jobs.arrivals + 1)
+        counts[jobs.durations > self.max_duration] = 0
+        return counts
+
+    def _serve_one(self, x: WaitingJob) -> int | None:
+        """Give a job its favourite entry, without booking it."""
+        return self._favourite(x, self._curves[0])[0] or None
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the value of each start from now on; the signal decides, not the form of the report."""
@@ -346,18 +367,26 @@ class BidPrice(KeptMenus):
             for b, curve in self._listeners(x.owner):
                 if curve is not own:
                     lost[b], heard[b] = lost[b] + curve.surplus_lost(self._free, now, x, x.worth), True
-            start, surplus, best = best_entry(self._free, own.prefix, now, width, x.limit, x.worth)
+            start, surplus, best = self._favourite(x, own)
             if len(self._curves) == 1:
                 lost[0], heard[0] = lost[0] + (best - surplus), True
             starts[x.job] = start or None
             if start:
-                x.agreed = own.prefix[min(start - now, own.prefix.size - 1) :][: x.limit + 1].copy()
-                x.agreed.flags.writeable = False  # copies of the market share it
                 self._free[start - 1 : start - 1 + x.limit] -= width
         for b, curve in enumerate(self._curves):
             if heard[b]:
                 curve.slack.arrivals_served(lost[b] * self._share_of(curve))
         return starts
+
+    def _favourite(self, x: WaitingJob, curve: Curve) -> tuple[int, float, float]:
+        """Return the favourite entry of an arrival, as `best_entry` does, and note its prices for `charge`."""
+        now = self.round
+        assert x.worth is not None
+        start, surplus, best = best_entry(self._free, curve.prefix, now, x.sow.concurrency, x.limit, x.worth)
+        if start:
+            x.agreed = curve.prefix[min(start - now, curve.prefix.size - 1) :][: x.limit + 1].copy()
+            x.agreed.flags.writeable = False  # copies of the market share it
+        return start, surplus, best
 
     def _serve_hidden(self, queue: Sequence[WaitingJob]) -> dict[JobId, int | None]:
         """Lock the rate of those who have just arrived, and offer nodes to the queue."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
-from marketsched.mechanisms.bid_price.entries import best_entry, serve_arrivals
+from marketsched.mechanisms.bid_price.entries import Served, best_entry, serve_arrivals
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
 from marketsched.mechanisms.bid_price.returning import REACH, Returning
 from marketsched.mechanisms.bid_price.slack import Slack
@@ -174,12 +174,19 @@ class Curve:
         free: NDArray[np.int64], outcomes: Outcomes,
     ) -> None:  # fmt: skip
         """Serve the arrivals of a round at these prices, and take them into the past; see `serve_arrivals`."""
-        found = serve_arrivals(rows, now, jobs, counts, free, self.prefix, self._density, outcomes)
+        found = self.serve_rows(rows, now, jobs, counts, free, outcomes)
         columns = (jobs.durations[rows], jobs.widths[rows], found.counts, found.values)
         self.past.extend(now, *columns, alike=self._forecast.adds_exactly)
         self._density = found.density
         self._n_densities += int(np.count_nonzero(found.counts))
         self.slack.arrivals_served(found.lost)
+
+    def serve_rows(
+        self, rows: NDArray[np.int64], now: int, jobs: JobColumns, counts: NDArray[np.int64],
+        free: NDArray[np.int64], outcomes: Outcomes,
+    ) -> Served:  # fmt: skip
+        """Serve the arrivals of a round at these prices, and learn nothing; see `serve_arrivals`."""
+        return serve_arrivals(rows, now, jobs, counts, free, self.prefix, self._density, outcomes)
 
     def learn_queued(self, x: WaitingJob, sealed: bool) -> None:
         """As `learn`, of a job that is in the queue; while it is ``sealed`` its row is kept closed."""

@@ -24,13 +24,15 @@ from typing import Any, NamedTuple
 from marketsched.agents.call_limit import calls_end_within
 from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.lies import Misreport
+from marketsched.agents.loop import Fate
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Staying, run_many
 from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
 from marketsched.truthfulness.searches.processor import Measured, counted, measured
-from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
 AT_A_TIME = 6  # plays of one task
 Ended = Any  # what a play has left, or the error that it ended with
@@ -143,17 +145,24 @@ def conduct_of(owner: OwnerAtHand, lie: Misreport | None) -> Conduct | None:
     return made.conduct if isinstance(made, Candidate) else None
 
 
+def fate_in(owner: OwnerAtHand, asked: Asked) -> Fate | None:
+    """Return what happens to the job in a play; None: what really does."""
+    return None if asked.case is None else owner.own_law[asked.case].fate
+
+
+def _looks(owner: OwnerAtHand, asked: Asked) -> bool:
+    """Tell whether a look answers in place of a play."""
+    if owner.name not in owner.market.turns:
+        return False
+    conduct = conduct_of(owner, asked.lie)
+    return conduct is not None and owner.answers(conduct, fate_in(owner, asked))
+
+
 def played(held: Held, asked: Asked) -> Ended:
     """Make one play; None: it cannot be played."""
     owner = held.owner(asked.owner)
     conduct = conduct_of(owner, asked.lie)
-    fate = None if asked.case is None else owner.own_law[asked.case].fate
-    return None if conduct is None else owner.play(conduct, fate)
-
-
-def menu(held: Held, name: str) -> Any:
-    """Return the menu that a job faces under the truth."""
-    return held.market.menu_of(name)
+    return None if conduct is None else owner.play(conduct, fate_in(owner, asked))
 
 
 class PlaysAhead:
@@ -209,22 +218,13 @@ class PlaysAhead:
             _held.owners = {owner.name: owner for owner in owners}
 
     def plays(self, market: MarketAtHand, asked: Sequence[tuple[OwnerAtHand, Asked]], budget: Budget) -> None:
-        """Make plays; `OwnerAtHand.play` then finds them."""
+        """Make plays; `OwnerAtHand.play` then finds them. Those that a look answers are left to it."""
         if not self.on:
             return
         owners = {owner.name: owner for owner, _ in asked}
-        wanted = [one for _, one in asked][: budget.plays_left]
+        wanted = [one for owner, one in asked if not _looks(owner, one)][: budget.plays_left]
         for one, ended in self.many(played, wanted, budget, settles=market.settles):
             owner = owners[one.owner]
             conduct = conduct_of(owner, one.lie)
             if conduct is not None and ended is not None:
-                owner.play_ended(conduct, None if one.case is None else owner.own_law[one.case].fate, ended)
-
-    def menus(self, owners: Sequence[OwnerAtHand], budget: Budget) -> None:
-        """Make the plays that show menus at arrival; `OwnerAtHand.menu` then finds them."""
-        if not self.on:
-            return
-        by_name = {owner.name: owner for owner in owners[: budget.plays_left]}
-        for name, ended in self.many(menu, [*by_name], budget, at_a_time=2):
-            if not isinstance(ended, Exception):
-                by_name[name].menu_ahead = (ended,)
+                owner.play_ended(conduct, fate_in(owner, one), ended)

@@ -30,7 +30,7 @@ from marketsched.truthfulness.searches.own_lies import FixedReport
 from marketsched.truthfulness.searches.plays_ahead import Asked, Held
 from marketsched.truthfulness.searches.screened import Gain
 from marketsched.truthfulness.searches.screening import Screening
-from marketsched.truthfulness.situations.market_at_hand import OwnerAtHand
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
 BESIDE = (0.0, 1e-6, -1e-6, 1e-3, -1e-3)  # of a threshold, or of 1: how far beside it values are tried
 EACH = 24  # candidates of one owner at a time
@@ -104,7 +104,7 @@ def captured_play(owner: OwnerAtHand, point: Point) -> Captured:
     try:
         report = point.report(owner.truth, notes)
         conduct = Conduct((Statement(report.birth, report, owner.truth.concurrency),), point)
-        return Captured(float(owner.play(conduct).utility), notes)
+        return Captured(float(owner.play(conduct, noted=True).utility), notes)
     except InvalidReportError:
         return Captured(None, notes)
     except (MechanismFault, TypeError, ValueError):

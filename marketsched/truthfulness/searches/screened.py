@@ -11,7 +11,8 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import InflateConcurrency, Misreport, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.truthfulness.searches.evaluation import Failure
 from marketsched.truthfulness.situations.announced import Mischarged
-from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
 SCREENED: tuple[Misreport, ...] = (
     ScaleValue(0.5),

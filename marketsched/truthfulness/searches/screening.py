@@ -24,7 +24,8 @@ from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, tru
 from marketsched.truthfulness.searches.screened import SCREENED, Gain, Screened
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
-from marketsched.truthfulness.situations.market_at_hand import MarketAtHand, OwnerAtHand
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
 
 MOST_OWNERS = 400
@@ -49,7 +50,8 @@ class Screening:
     tell : function of float
         Called with the share that is done.
     menus : bool
-        Compare what a job pays under each lie with the menu at arrival that its truth faces: one more play per owner.
+        Compare what a job pays under each lie with the menu at arrival that its truth faces: counted as one more play
+        per owner, though one play shows the menus of all of them.
         A function is called when it has to be known.
     ahead : PlaysAhead, optional
         Makes plays in advance; None: nothing does.
@@ -108,22 +110,13 @@ class Screening:
                 self._tell(self.budget.used)
 
     def _ahead_of(self, lie: Misreport) -> None:
-        """Have the plays of a lie made, those of truths that are still to be played, and of menus that are needed."""
+        """Have the plays of a lie made, and those of truths that are still to be played."""
         if self.ahead is None or self.budget.out_of_time:
             return
         truths = [owner for owner in self.found.owners if "truthful" not in vars(owner)]
         asked = [(owner, Asked(owner.name)) for owner in truths]
         asked += [(owner, Asked(owner.name, lie)) for owner in self.found.owners if lie_of(owner, lie) is not None]
         self.ahead.plays(self.found.market, asked, self.budget)
-        if self._menus:
-            unseen = [owner for owner in self.found.owners if "menu" not in vars(owner) and owner.menu_ahead is None]
-            self.ahead.menus([owner for owner in unseen if self._served_under(owner, lie)], self.budget)
-
-    def _served_under(self, owner: OwnerAtHand, lie: Misreport) -> bool:
-        """Tell whether a play of a lie that was made ahead served the job, so that its menu will be asked for."""
-        made = lie_of(owner, lie)
-        ended = None if made is None else owner.ended(made.conduct)
-        return made is not None and isinstance(ended, Played) and _pays_by_menu(owner, made, ended)
 
     def _truth_holds(self, owner: OwnerAtHand) -> bool:
         """Play the truth of an owner before its first lie; one under whose truth the mechanism fails is left out."""

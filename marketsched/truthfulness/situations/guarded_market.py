@@ -101,11 +101,13 @@ class GuardedMarket(MarketLoop):
         except Exception as error:
             raise self._fault(f"withdraw of {name!r}", error) from error
 
-    def restate(self, name: Any, sow: StatementOfWork) -> None:
-        """Put another report in the place of one whose job has not arrived."""
+    def restate(self, name: Any, sow: StatementOfWork, *, own: bool = False) -> None:
+        """Put another report in the place of one whose job has not arrived; ``own`` as of `submit`."""
         try:
             super().restate(name, sow)
         except Exception as error:
+            if own and isinstance(error, InvalidReportError):
+                raise
             raise self._fault(f"restate of {name!r}", error) from error
 
     def arrive(self, entry: Entry) -> None:

@@ -14,36 +14,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from marketsched.agents.conduct import Attempt, Conduct, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
-from marketsched.agents.loop import Fate
 from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import MechanismFault
-from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.columns import Turn
 from marketsched.mechanisms.randomness import checked_seed
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.situations.described import check_announced
 from marketsched.truthfulness.situations.guarded_market import (
     Factory,
     GuardedMarket,
-    Snapshot,
     no_collection,
     snapshot,
 )
-from marketsched.truthfulness.situations.lotteries import drawn_again, fate_of, of_statement
+from marketsched.truthfulness.situations.lotteries import drawn_again
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
+from marketsched.truthfulness.situations.played_owners import Recorded
 from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.promises import promise_of
 from marketsched.truthfulness.situations.short_plays import says_what_is_booked
+from marketsched.truthfulness.situations.short_ways import (
+    trusted,
+    turns_of,
+)
 from marketsched.truthfulness.situations.situation import mechanism_of
 from marketsched.truthfulness.situations.streams import stream_of_run
 from marketsched.truthfulness.situations.true_owners import (
@@ -52,25 +50,10 @@ from marketsched.truthfulness.situations.true_owners import (
     UntilServed,
     UpTo,
     born_by_round,
-    worth,
 )
 from marketsched.worlds.workload import Workload
 
-ANNOUNCED = 3  # laws of others that an owner may copy
 KEPT_BYTES = 256_000_000  # of markets at the turns of owners
-SAME = 1e-9  # of a utility, and 1 credit: what two ways to play one market may differ by
-
-PLAYED_OTHERWISE = (
-    "played again from the owner's turn, the market ends otherwise: the mechanism keeps state outside of itself, or "
-    "draws from a source of its own"
-)
-
-
-class Fated(NamedTuple):
-    """One case of an owner's own law: what happens to the job, and how likely that is."""
-
-    fate: Fate
-    probability: float
 
 
 class MarketAtHand:
@@ -98,6 +81,7 @@ class MarketAtHand:
 
     Examples
     --------
+    >>> from marketsched.agents.conduct import plain
     >>> market = MarketAtHand.of("stochastic-mix")
     >>> (owner,) = market.owners([market.setup.jobs[0].name])
     >>> owner.play(plain(owner.truth, owner.truth.concurrency)).utility == owner.truthful.utility
@@ -124,7 +108,13 @@ class MarketAtHand:
         self.public: PublicInformation = self.setup.public
         self.born: Mapping[int, Sequence[Job]] = born_by_round(jobs)
         self.settles = says_what_is_booked(fresh)
+        self.shortens = True  # until a short way ends otherwise than the whole play
+        own = trusted(fresh.mechanism)
+        self.restates = own and fresh.mechanism.reads_reports == "arrival"
+        self.alone = own and fresh.mechanism.later_jobs_change_nothing
+        self.turns: dict[str, Turn] = {}  # of the owners that were asked for, at their arrivals
         self.ended: dict[Hashable, Played | Exception] = {}  # plays that were made elsewhere
+        self._examined: list[str] = []
 
     @classmethod
     def of(
@@ -170,25 +160,25 @@ class MarketAtHand:
     @cached_property
     def outcomes(self) -> dict[str, Played]:
         """The outcome of every job under true reports, by name; errors as of `GuardedMarket`."""
-        market, owners = self.fresh(), _Recorded(self.setup, self.born)
+        market, owners = self.fresh(), Recorded(self.setup, self.born)
         with no_collection():
             play(market, owners, self.setup.horizon)
         missing = Played(0.0, 0.0, None, market.drew)
         return {job.name: owners.got.get(job.name, missing) for job in self.setup.jobs}
 
-    def menu_of(self, name: str) -> object:
-        """Return the menu that a job of a true report faces at arrival, in a play of its own; None: it faces none.
+    def menus_of(self, names: Collection[str]) -> dict[str, object]:
+        """Return the menus that some jobs of true reports face at arrival, in a play of its own; not of all: some none.
 
         Mechanisms that keep no menus at arrival have none. Errors as of `GuardedMarket`.
         """
         market = self.fresh()
         if not market.mechanism.posts_menus_at_arrival:
-            return None
-        market.mechanism.keep_menus([name])
-        owners = UntilServed(self.setup, self.born, name)
+            return {}
+        market.mechanism.keep_menus(names)
+        owners = UntilServed(self.setup, self.born, names)
         with no_collection():
             play(market, owners, self.setup.horizon)
-        return owners.menu
+        return owners.menus
 
     def owners(self, names: Collection[str], most_bytes: int = KEPT_BYTES) -> list[OwnerAtHand]:
         """Return the owners of these jobs at their turns, in order of birth; fewer if copies would take more bytes.
@@ -198,7 +188,22 @@ class MarketAtHand:
         recorder = _Keeping(self, frozenset(names), most_bytes)
         with no_collection():
             play(self.fresh(), recorder, self.setup.horizon)
+        self._examined = [owner.name for owner in recorder.found]
+        self.__dict__.pop("menus", None)
+        self.turns |= self._turns_of(self._examined)
         return recorder.found
+
+    def _turns_of(self, names: Collection[str]) -> dict[str, Turn]:
+        """Return the turns of these owners, if the mechanism books and shows them; a fault comes up in a play."""
+        try:
+            return turns_of(self.setup, self.fresh().mechanism, names) if self.settles else {}
+        except Exception:  # of a mechanism's own code: anything may come
+            return {}
+
+    @cached_property
+    def menus(self) -> dict[str, object]:
+        """What all owners that were asked for last face at arrival; one play shows it, see `menus_of`."""
+        return self.menus_of(self._examined)
 
     def at_turn(self, name: str) -> GuardedMarket:
         """Return the market at the turn of one owner, played anew from its first round."""
@@ -206,139 +211,6 @@ class MarketAtHand:
         with suppress(Reached):
             play(market, UpTo(self.setup, self.born, name), self.setup.horizon)
         return market
-
-
-@dataclass(eq=False)
-class OwnerAtHand:
-    """One owner at its turn to submit, in a market in which all chance is fixed.
-
-    ``entered`` of the jobs born in its round are in the market, or its own. ``kept`` is None if the mechanism does
-    not pickle: each play then begins in round 1. ``menu_ahead`` holds its menu if that was found elsewhere.
-    """
-
-    market: MarketAtHand
-    job: Job
-    entered: int
-    kept: Snapshot | None
-    menu_ahead: tuple[object] | None = None
-
-    @property
-    def name(self) -> str:
-        """That of its job."""
-        return self.job.name
-
-    @property
-    def truth(self) -> StatementOfWork:
-        """Its true statement."""
-        return self.job.truth
-
-    @cached_property
-    def public(self) -> PublicInformation:
-        """Public information of owners, and what others have announced before: a few, of laws that differ."""
-        place, found = self.market.place_of[self.name], dict[Any, StatementOfWork]()
-        for job in reversed(self.market.setup.jobs[:place]):
-            if not job.truth.shapes:
-                found.setdefault(_from_birth(job.truth), job.truth)
-            if len(found) > ANNOUNCED:
-                break
-        found.pop(_from_birth(self.truth), None)
-        return replace(self.market.public, others=tuple(found.values())[:ANNOUNCED])
-
-    @property
-    def promise(self) -> str:
-        """The mechanism's promise to jobs like this one, see `promise_of`."""
-        return promise_of(self.market.setup.mechanism, self.truth)
-
-    def check(self, report: StatementOfWork) -> None:
-        """Raise InvalidReportError if a report breaks the mechanism's limits."""
-        check_announced(self.name, report, self.public)
-
-    @cached_property
-    def truthful(self) -> Played:
-        """How the truth ends, which the whole run has to confirm.
-
-        Raises
-        ------
-        MechanismFault
-            If the mechanism is at fault, or the market ends otherwise than in the whole run.
-        """
-        conduct, known = plain(self.truth, self.truth.concurrency), self.market.outcomes[self.name]
-        played = self.play(conduct)
-        if self.market.settles and not _same(played, known):
-            self.market.settles = False  # what it calls booked is not
-            played = self.play(conduct)
-        if not _same(played, known):
-            raise MechanismFault(PLAYED_OTHERWISE)
-        return played
-
-    def play(self, conduct: Conduct, fate: Fate | None = None) -> Played:
-        """Play a conduct of the owner, with what really happens to its job, or with another fate.
-
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses a report.
-        MechanismFault
-            If the mechanism is at fault.
-        """
-        fate = fate_of(self.job) if fate is None else fate
-        if fate.arrival is None and not conduct.withdraws:
-            return Played(0.0, 0.0, None, drew=False)
-        ended = self.market.ended.pop((self.name, conduct.key, fate, self.market.settles), None)
-        if isinstance(ended, Exception):
-            raise ended
-        return ended or self._play(conduct, fate)
-
-    def play_ended(self, conduct: Conduct, fate: Fate | None, ended: Played | Exception) -> None:
-        """Take the result of a play made elsewhere, or its error: the next `play` of it is not made again."""
-        fate = fate_of(self.job) if fate is None else fate
-        self.market.ended[self.name, conduct.key, fate, self.market.settles] = ended
-
-    def ended(self, conduct: Conduct) -> Played | Exception | None:
-        """Return the result of an actual play made elsewhere; None: it was not made."""
-        return self.market.ended.get((self.name, conduct.key, fate_of(self.job), self.market.settles))
-
-    def _play(self, conduct: Conduct, fate: Fate) -> Played:
-        setup = self.market.setup
-        with no_collection():
-            market = self.market.at_turn(self.name) if self.kept is None else self.kept.copy()
-            market.watch()
-            attempt = Attempt(conduct, self.name, fate, self.job.owner, self.truth)
-            play(market, _OneLies(self.market, self.entered, attempt, self.name), setup.horizon)
-        value = attempt.worth * worth(self.job, attempt.completion, setup)
-        return Played(value, attempt.payment, attempt.completion, market.drew)
-
-    @cached_property
-    def menu(self) -> object:
-        """What its job faces at arrival under the truth, see `MarketAtHand.menu_of`."""
-        return self.market.menu_of(self.name) if self.menu_ahead is None else self.menu_ahead[0]
-
-    @cached_property
-    def own_law(self) -> list[Fated]:
-        """All that may happen to the job by its true law, seen from its birth."""
-        lottery = of_statement(self.truth)
-        return [Fated(fate, p) for (_, fate), p in zip(lottery.outcomes, lottery.weights, strict=True)]
-
-    @property
-    def certain(self) -> bool:
-        """Whether what happened is all that could."""
-        return len(self.own_law) == 1 and self.own_law[0].fate == fate_of(self.job)
-
-
-class _Recorded(TrueOwners):
-    """All report truly; what each got is noted."""
-
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]]) -> None:
-        super().__init__(setup, born)
-        self.got: dict[str, Played] = {}
-
-    def hear(self, events: Sequence[Event], market: Any) -> None:
-        super().hear(events, market)
-        for event in events:
-            if event.kind is not EventKind.START and event.job in self.by_name:
-                done = event.completion if event.kind is EventKind.COMPLETE else None
-                value = event.worth * worth(self.by_name[event.job], done, self._setup)
-                self.got[event.job] = Played(value, event.payment, done, market.drew)
 
 
 class _Keeping(TrueOwners):
@@ -362,38 +234,3 @@ class _Keeping(TrueOwners):
                 self._left -= 0 if kept is None else kept.size
                 self.found.append(OwnerAtHand(self._market, job, place + 1, kept))
         super().submit(job, market, place)
-
-
-class _OneLies(TrueOwners):
-    """All others report truly, and one owner follows its conduct, until nothing can change what it gets."""
-
-    def __init__(self, market: MarketAtHand, entered: int, attempt: Attempt, name: str) -> None:
-        super().__init__(market.setup, market.born, entered)
-        self._attempt, self._settles, self._name = attempt, market.settles, name
-
-    @property
-    def over(self) -> bool:  # type: ignore[override]
-        """True once the owner's utility is settled."""
-        return self._attempt.over
-
-    def act(self, market: Any) -> None:
-        """Submit what the owner submits, then what the others do."""
-        self._attempt.act(market)
-        super().act(market)
-
-    def hear(self, events: Sequence[Event], market: Any) -> None:
-        """Tell the owner, whose own job does not come back, and ask what is booked."""
-        self._attempt.hear(events, market)
-        super().hear([event for event in events if event.job != self._name], market)
-        if self._settles and not self._attempt.over:
-            self._attempt.settle(market, self._setup.horizon)
-
-
-def _from_birth(sow: StatementOfWork) -> tuple[tuple[int, int, float], ...]:
-    """Return the law of a statement, with arrivals counted from its birth."""
-    return tuple((arrival - sow.birth, duration, p) for arrival, duration, p, _ in sow.law.points())
-
-
-def _same(one: Played, other: Played) -> bool:
-    near = abs(one.utility - other.utility) <= SAME * (1 + abs(other.utility))
-    return one.completion == other.completion and near

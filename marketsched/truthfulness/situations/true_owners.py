@@ -83,25 +83,28 @@ class TrueOwners:
 
 
 class UntilServed(TrueOwners):
-    """All report truly, until one job has faced its menu, or has left."""
+    """All report truly, until each of some jobs has faced its menu, or has left; ``menus`` are those seen, by name."""
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], names: Iterable[str]) -> None:
         super().__init__(setup, born)
-        self._name = name
-        self.menu: object = None
-        self._left = False
+        self._open = dict.fromkeys(names)
+        self.menus: dict[str, object] = {}
 
     @property
     def over(self) -> bool:  # type: ignore[override]
-        """True once the menu is known, or there is none to come."""
-        return self.menu is not None or self._left
+        """True once all menus are known that are to come."""
+        return not self._open
 
     def hear(self, events: Sequence[Event], market: Any) -> None:
-        """Note the menu, and whether the job has left."""
+        """Note menus, and which jobs have left."""
         super().hear(events, market)
-        self._left |= any(event.job == self._name and event.kind.leaves for event in events)
-        with suppress(EventError):
-            self.menu = market.mechanism.menu_at_arrival(self._name)
+        for name in [name for name in self._open if 0 < (self.by_name[name].arrival or 0) < market.now]:
+            with suppress(EventError):
+                self.menus[name] = market.mechanism.menu_at_arrival(name)
+                del self._open[name]
+        for event in events:
+            if event.kind.leaves and event.job in self._open:
+                del self._open[event.job]
 
 
 class UpTo(TrueOwners):

@@ -1,0 +1,163 @@
+"""Short ways to what a lie brings in the market at hand; they lead to the end of the whole play, bit by bit.
+
+* *A look*: where the outcome of a job is final at its turn, and no report changes anything before its arrival, one run
+  of the market shows the turns of all owners (`turns_of`). A lie of one statement, submitted at birth, is then answered
+  by one look at what is free at its turn, and at what it costs.
+* *From the arrival on*: the same lie, where a look is no answer (durations hidden, or the comparisons of the rule are
+  noted): the play begins in the round of the arrival, where `Mechanism.restate` puts the lie in the place of the truth.
+* *Without later jobs*: where those change nothing, nobody else submits once the owner has submitted all.
+
+The second and the third rest on what the mechanism states, and are for rules of the package alone, which are tested for
+it. Of all a share, drawn at random, is played whole as well: see `OwnerAtHand.play`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from marketsched.agents.conduct import Attempt, Conduct, Statement
+from marketsched.agents.job import Job
+from marketsched.agents.loop import Fate
+from marketsched.agents.playing import play
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.columns import Outcomes, Turn
+from marketsched.mechanisms.forwarding import Forwarding
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
+from marketsched.truthfulness.situations.played_owners import OneLies
+from marketsched.truthfulness.situations.plays import Played
+from marketsched.truthfulness.situations.true_owners import TrueOwners, worth
+
+OWN_MODULES = frozenset({"marketsched", "numpy", "builtins", "collections"})
+DEPTH = 2  # of the parts of a mechanism that are looked at
+
+
+def trusted(mechanism: Mechanism) -> bool:
+    """Tell whether all of a mechanism is the package's own: its class, its parts and theirs."""
+    return not isinstance(mechanism, Forwarding) and _is_own(mechanism, DEPTH)
+
+
+def _is_own(part: Any, depth: int) -> bool:
+    module = part.__module__ if isinstance(part, FunctionType) else type(part).__module__
+    if module.partition(".")[0] not in OWN_MODULES:
+        return False
+    return depth == 0 or all(_is_own(each, depth - 1) for each in getattr(part, "__dict__", {}).values())
+
+
+def turns_of(setup: MarketSetup, mechanism: Mechanism, names: Collection[str]) -> dict[str, Turn]:
+    """Return the turns of some jobs at their arrivals, all reports true; none: the mechanism shows no turns.
+
+    Parameters
+    ----------
+    setup : MarketSetup
+        The market; its own mechanism is not used.
+    mechanism : Mechanism
+        A fresh one, which is used up.
+    names : collection of str
+        Of jobs; those that arrive behind the horizon, or never, are left out.
+    """
+    table = setup.table
+    columns = None if setup.resubmit or type(mechanism).turn is Mechanism.turn else table.columns(setup.max_delay)
+    if columns is None:
+        return {}
+    outcomes = Outcomes.empty(columns.n, setup.horizon, None)
+    found: dict[str, Turn] = {}
+    for row in columns.arriving(1, setup.horizon).tolist():
+        name = table.names[row]
+        if name not in names:
+            continue
+        now = int(columns.arrivals[row])
+        if not mechanism.play(columns, outcomes, now - 1):
+            return {}
+        arriving = columns.arriving(now, now)
+        turn = mechanism.turn(columns, outcomes, arriving[arriving < row])
+        if turn is None:
+            return {}
+        found[name] = turn
+    return found
+
+
+def only_statement(conduct: Conduct, truth: StatementOfWork) -> Statement | None:
+    """Return the one statement of a conduct that says something false at birth, and no more; None: it does more."""
+    first = conduct.statements[0]
+    plain = len(conduct.statements) == 1 and first.counts and not (first.name or first.identity)
+    waits = first.after is not None or first.withdrawn is not None or first.round != truth.birth
+    return first if plain and not waits and isinstance(first.report, StatementOfWork) else None
+
+
+def looked(setup: MarketSetup, job: Job, turn: Turn, statement: Statement, fate: Fate) -> Played | None:
+    """Return what a legal report brings at its turn; None: it comes to another one, or only a play shows it."""
+    report, part = statement.report, statement.part(fate)
+    assert isinstance(report, StatementOfWork)
+    if part is None or part.arrival != job.arrival or type(part.signal) is not int or report.shapes:
+        return None
+    duration = part.duration if report.concurrency >= statement.nodes else None
+    found = turn.look(report, part.signal, duration)
+    if found is None:
+        return None
+    start, payment = found
+    if duration is None or payment is None:
+        return Played(0.0, 0.0, None, drew=False)
+    completion = start + duration
+    return Played(worth(job, completion, setup), payment, completion, drew=False)
+
+
+class PlaysOfOne:
+    """The plays of one owner from its birth on, or from its arrival on.
+
+    Parameters
+    ----------
+    setup, born, entered
+        As of `TrueOwners`, at the turn of the owner to submit, its own job included.
+    job : Job
+        The owner's.
+    """
+
+    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int, job: Job) -> None:
+        self._setup, self._born, self._entered, self._job = setup, born, entered, job
+
+    def whole(
+        self, market: GuardedMarket, conduct: Conduct, fate: Fate, *, settles: bool, alone: bool = False
+    ) -> Played:
+        """Play a conduct in the market at the owner's turn to submit."""
+        return self._played(market, self._attempt(conduct, fate), self._entered, settles, alone)
+
+    def from_arrival(
+        self, kept: Snapshot, conduct: Conduct, statement: Statement, fate: Fate, *, settles: bool
+    ) -> Played:
+        """Play a report in the market that `at_arrival` returns; errors as of a whole play."""
+        market, job = kept.copy(), self._job
+        assert isinstance(statement.report, StatementOfWork)
+        market.restate(job.name, statement.report, own=True)
+        entry, part = market.entries[job.name], statement.part(fate)
+        assert part is not None
+        entry.fate, entry.nodes = part, statement.nodes
+        attempt = self._attempt(conduct, fate)
+        attempt.resume()
+        return self._played(market, attempt, len(self._born.get(market.now, ())), settles, alone=False)
+
+    def at_arrival(self, market: GuardedMarket) -> Snapshot | None:
+        """Return the market in the round in which the owner's job arrives, all reports true and submitted.
+
+        ``market`` is that at the owner's turn to submit. None: it cannot be pickled, or the job has left it before.
+        """
+        job, owners = self._job, TrueOwners(self._setup, self._born, self._entered)
+        market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner, own=True, truth=job.truth)
+        owners.act(market)
+        while job.arrival is not None and market.now < job.arrival:
+            owners.hear(market.clear(), market)
+            owners.act(market)
+        return snapshot(market) if job.name in market.entries else None
+
+    def _attempt(self, conduct: Conduct, fate: Fate) -> Attempt:
+        return Attempt(conduct, self._job.name, fate, self._job.owner, self._job.truth)
+
+    def _played(self, market: GuardedMarket, attempt: Attempt, entered: int, settles: bool, alone: bool) -> Played:
+        market.watch()
+        owners = OneLies(self._setup, self._born, entered, attempt, self._job.name, settles=settles, alone=alone)
+        play(market, owners, self._setup.horizon)
+        value = attempt.worth * worth(self._job, attempt.completion, self._setup)
+        return Played(value, attempt.payment, attempt.completion, market.drew)

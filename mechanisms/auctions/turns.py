@@ -1,0 +1,40 @@
+"""Turns of markets at arrival: what a job gets that is served next, by the rule that serves it in a market."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.sow import StatementOfWork
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrivalTurn:
+    """One turn, of jobs whose durations are revealed.
+
+    Parameters
+    ----------
+    market : ArrivalMarket
+        A copy that stands at the turn; nothing that it shares with others is changed.
+    serve_one : function of a WaitingJob
+        Returns the start that the job gets if it is served now, without booking it; None: it is dropped.
+    owed : function of a WaitingJob and an int
+        What the job pays for so many rounds, credits.
+    """
+
+    market: ArrivalMarket
+    serve_one: Callable[[WaitingJob], int | None]
+    owed: Callable[[WaitingJob, int], float]
+
+    def look(self, sow: StatementOfWork, signal: Signal, duration: int | None) -> tuple[int, float | None] | None:
+        """Return start and payment of a job that comes to this turn with a report; see `Turn`."""
+        x = WaitingJob("", 0, sow)
+        x.arrival = self.market.round
+        self.market.foresee(x, signal)
+        start = self.serve_one(x)
+        if start is None:
+            return NOT_YET, None
+        x.start = start
+        return self.market.booking_of(x, duration, self.owed)

@@ -1,0 +1,176 @@
+"""Short ways to the end of a play at hand lead where the whole play leads, bit by bit; false turns are seen."""
+
+import numpy as np
+import pytest
+
+from marketsched import Scenario
+from marketsched.agents.job import Job
+from marketsched.mechanisms import DeadlineValue, FirstCome, StatementOfWork, get_mechanism, register
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.truthfulness.audit import audit
+from marketsched.truthfulness.searches.evaluation import Candidate, prepared
+from marketsched.truthfulness.searches.families import default_families
+from marketsched.truthfulness.situations import owner_at_hand
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.short_ways import trusted
+
+SIZES = {"capacity": 3, "horizon": 24, "max_delay": 15}
+LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
+RULES = {
+    "first-come": {"price": 0.3},
+    "bid-price": {"lags": [3, 5]},
+    "two-offers": {},
+    "pay-as-bid": {},
+    "conservative-backfill": {},
+}
+
+
+def jobs(seed, n=24, revealed=True):
+    """Return jobs that arrive some rounds after their birth, with durations seen at the arrival or hidden."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n):
+        birth = 1 + i // 2
+        arrival, value, last = (
+            birth + int(rng.integers(0, 4)),
+            float(rng.uniform(1, 10)),
+            birth + int(rng.integers(5, 12)),
+        )
+        points = [(arrival, d, p, d if revealed else None) for d, p in ((1, 0.5), (3, 0.3), (5, 0.2))]
+        truth = StatementOfWork(birth, int(rng.integers(1, 3)), DeadlineValue(value, last), points)
+        duration = int(rng.choice([1, 3, 5], p=[0.5, 0.3, 0.2]))
+        found.append(Job(f"job {i}", f"owner {i % 4}", truth, arrival, duration, duration if revealed else None))
+    return found
+
+
+def drawn_market(name, seed, revealed=True):
+    return MarketAtHand(
+        lambda rng: get_mechanism(name, **SIZES, **LIMITS, **RULES[name], rng=rng),
+        jobs(seed, revealed=revealed), **SIZES, seed=seed,
+    )  # fmt: skip
+
+
+def lies_of(owner, each):
+    """Return conduct of every family, inside and outside of the model."""
+    found = [
+        prepared(owner, f.name, lie) for f in default_families(owner.truth, owner.public) for lie in f.members[:each]
+    ]
+    return [one.conduct for one in found if isinstance(one, Candidate)]
+
+
+def end(play):
+    try:
+        return play()
+    except InvalidReportError as error:
+        return str(error)
+
+
+def compared(short, whole, names, each):
+    """Play the same conduct in two equal markets, in one of them whole; return how many conducts a look answered."""
+    whole.shortens, looks, plays = False, 0, 0
+    for one, other in zip(short.owners(names), whole.owners(names), strict=True):
+        assert one.truthful == other.truthful
+        for conduct in lies_of(one, each):
+            assert end(lambda: one.play(conduct)) == end(lambda: other.play(conduct)), (one.name, conduct.key)  # noqa: B023
+            noted = end(lambda: one.play(conduct, noted=True))  # noqa: B023
+            assert noted == end(lambda: other.play(conduct)), (one.name, conduct.key)  # noqa: B023
+            looks, plays = looks + one.answers(conduct), plays + 1
+    assert short.shortens
+    assert plays > len(names)
+    return looks
+
+
+@pytest.fixture
+def nothing_played_whole(monkeypatch):
+    monkeypatch.setattr(owner_at_hand, "PLAYED_WHOLE", 0.0)
+
+
+@pytest.mark.usefixtures("nothing_played_whole")
+@pytest.mark.parametrize("revealed", [True, False])
+@pytest.mark.parametrize("name", RULES)
+def test_every_lie_in_drawn_markets_ends_as_played_whole(name, revealed):
+    names = [f"job {i}" for i in range(0, 24, 5)]
+    looks = compared(drawn_market(name, 3, revealed), drawn_market(name, 3, revealed), names, 3)
+    assert (looks > 0) == (revealed and name in ("first-come", "bid-price"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nothing_played_whole")
+@pytest.mark.parametrize(
+    ("scenario", "rule"),
+    [("synthetic-pipelines", "first-come"), ("synthetic-pipelines", "bid-price"), ("stochastic-mix", "first-come"),
+     ("stochastic-mix", "bid-price"), ("stochastic-mix", "posted-price"), ("stochastic-mix", "two-offers")],
+)  # fmt: skip
+def test_every_lie_in_built_in_scenarios_ends_as_played_whole(scenario, rule):
+    made = Scenario.of(scenario)
+    made = made if rule == "posted-price" else made.with_mechanism(rule)
+    short, whole = MarketAtHand.of(made, 2), MarketAtHand.of(made, 2)
+    arriving = [job.name for job in short.setup.jobs if job.arrival is not None]
+    looks = compared(short, whole, arriving[20 :: len(arriving) // 3], 12)
+    assert (looks > 0) == (scenario == "synthetic-pipelines")
+
+
+class Cheaper:
+    """A turn that is right for every true value, and promises half of the price to false ones."""
+
+    def __init__(self, turn, true_values):
+        self.turn, self.true_values = turn, true_values
+
+    def look(self, sow, signal, duration):
+        found = self.turn.look(sow, signal, duration)
+        false = found is not None and found[1] is not None and sow.value.highest not in self.true_values
+        return (found[0], found[1] / 2) if false else found
+
+
+class FalseTurns(FirstCome):
+    """First come, whose turns are not those of its market."""
+
+    def __init__(self, *sizes, **limits):
+        super().__init__(*sizes, **limits)
+        self.inner = FirstCome(*sizes, **limits)
+
+    def booked(self, job, duration):
+        return super().booked(job, duration)
+
+    def play(self, jobs, outcomes, until):
+        return self.inner.play(jobs, outcomes, until)
+
+    def turn(self, jobs, outcomes, before):
+        return Cheaper(self.inner.turn(jobs, outcomes, before), set(jobs.values.tolist()))
+
+
+@register("false-turns-in-tests")
+def false_turns(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, **others):
+    limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
+    return FalseTurns(capacity, horizon, 0.1, max_value=max_value, **limits)
+
+
+def test_turns_that_are_not_those_of_the_market_are_reported_and_not_used():
+    (found,) = audit("synthetic-pipelines", ["false-turns-in-tests"], plays=300, owners=1).mechanisms
+    (true,) = audit("synthetic-pipelines", ["first-come"], plays=300, owners=1).mechanisms
+    assert "the mechanism does not do what it states" in " ".join(" ".join(found.errors).split())
+    assert "the mechanism does not do what it states" not in " ".join(true.errors)
+    assert len(found.at_hand.gains) > 100
+    assert max(g.gain for g in found.at_hand.gains) == 0
+
+
+def test_what_is_not_the_packages_own_is_played_from_the_birth():
+    class Own(FirstCome):
+        def serve(self, waiting):
+            return super().serve(waiting)
+
+    sizes = {"capacity": 3, "horizon": 24, "max_delay": 15} | LIMITS
+    assert trusted(FirstCome(**sizes))
+    assert not trusted(Own(**sizes))
+    changed = FirstCome(**sizes)
+    changed.serve = lambda waiting: [None for _ in waiting]
+    assert not trusted(changed)
+
+
+def test_menus_of_all_owners_are_those_of_each():
+    market = drawn_market("bid-price", 4)
+    owners = market.owners([f"job {i}" for i in range(6)])
+    alone = drawn_market("bid-price", 4)
+    for owner in owners:
+        assert owner.menu == alone.menus_of([owner.name]).get(owner.name)
+    assert any(owner.menu is not None for owner in owners)
