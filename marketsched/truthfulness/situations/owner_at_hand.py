@@ -168,8 +168,8 @@ class OwnerAtHand:
             return found
         settles, statement = self.market.settles, only_statement(conduct, self.truth)
         comes_later = self.truth.birth < (fate.arrival or 0) <= self.market.setup.horizon
-        as_told = comes_later and fate.arrival == self.job.arrival
-        if statement is not None and as_told and self._arrived is not None:
+        as_it_comes = comes_later and fate.arrival == self.job.arrival
+        if statement is not None and as_it_comes and self._arrived is not None:
             return self._plays.from_arrival(self._arrived, conduct, statement, fate, settles=settles)
         if self.market.alone and not noted:
             return self._plays.whole(self._at_turn(), conduct, fate, settles=settles, alone=True)
