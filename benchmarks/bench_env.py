@@ -32,8 +32,8 @@ AT_LEAST = 10.0  # steps of owners in a vector, over those of single owners
 class Prepared:
     """One market, made again for every play, and the seconds that this takes."""
 
-    def __init__(self) -> None:
-        self._scenario = Scenario.load("synthetic-pipelines").with_mechanism("bid-price")
+    def __init__(self, mechanism: str = "bid-price") -> None:
+        self._scenario = Scenario.load("synthetic-pipelines").with_mechanism(mechanism)
         self.seconds = 0.0
 
     def setup(self, rng: np.random.Generator) -> MarketSetup:
@@ -113,5 +113,6 @@ def environments() -> Iterator[Row]:
     yield Row("env.all_owners.over_bare", statistics.median(ratios), "", at_most=AT_MOST)
     single, vector = _side_by_side(source), _vector(source, 1)
     yield Row(f"env.one_owner.{SIDE_BY_SIDE}_side_by_side.steps_a_second", single, "/s")
+    yield Row("env.one_owner.first_come.steps_a_second", _side_by_side(Prepared("first-come")), "/s")
     yield Row("env.vector.owners_steps_a_second", vector, "/s")
     yield Row("env.vector.over_single_owners", vector / single, "", at_least=AT_LEAST)

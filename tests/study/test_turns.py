@@ -9,8 +9,13 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from marketsched import Scenario, contested_market, run
 from marketsched.agents import value_menu
+from marketsched.agents.learning import ReportMenu
+from marketsched.agents.lies import InflateConcurrency, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.env import OBSERVED, Bids, MarketEnv, OwnerEnv, OwnersVectorEnv, parallel_env
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms import StatementOfWork
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+from marketsched.study.learning.played_turns import PlayedTurns
+from marketsched.study.learning.turns import OwnersTurns
 from refusals import refused
 
 SMALL = {
@@ -179,3 +184,67 @@ def test_bad_input_is_named():
     refused(lambda: env.step({"owner-1": 99}), "action of owner-1", error=InvalidParameterError)
     refused(lambda: env.step({"owner-9": 0}), "owner-9", error=InvalidParameterError)
     refused(lambda: env.step({"owner-1": 0}), "action of owner-2 is missing", error=InvalidParameterError)
+
+
+MENUS = {
+    "values": value_menu(),
+    "all that fits into columns": ReportMenu(
+        {"half": ScaleValue(0.5), "early": ShiftDeadline(-3), "late": ShiftDeadline(4), "wide": InflateConcurrency(1)}
+    ),
+    "bids": Bids(),
+}
+
+
+@pytest.mark.parametrize("menu", MENUS)
+@pytest.mark.parametrize("mechanism", ["first-come", "first-come:price=2", "bid-price"])
+def test_turns_that_the_mechanism_plays_at_once_are_those_of_the_loop(mechanism, menu, monkeypatch):
+    """Every reward, observation, info and table, with actions drawn at random."""
+    scenario = Scenario.from_dict(SMALL).with_mechanism(mechanism)
+
+    def episode(whole):
+        rng = np.random.default_rng(5)
+        turns = OwnersTurns(scenario.setup(np.random.default_rng(3)), [f"pipeline-{k}" for k in range(12)], MENUS[menu])
+        assert turns.played_whole == whole
+        seen = []
+        while not turns.over:
+            drawn = rng.random(12) if menu == "bids" else rng.integers(0, len(MENUS[menu]), 12)
+            actions = {owner: float(drawn[k]) for k, owner in enumerate(turns.owners)}
+            seen.append((turns.act(actions), turns.outcomes, turns.price(), turns.owners))
+            seen.append(turns.observations(sorted(turns.owners)).tolist())
+        with pytest.raises(EventError, match="the market is over"):
+            turns.act({})
+        return seen, turns.result()
+
+    found, tables = episode(whole=True)
+    monkeypatch.setattr(PlayedTurns, "of", lambda *_: None)
+    expected, by_loop = episode(whole=False)
+    assert found == expected
+    assert len(found) > 10
+    for name in ("events", "jobs", "rounds"):
+        assert getattr(tables, name).equals(getattr(by_loop, name))
+    assert tables.outcome == by_loop.outcome
+
+
+@pytest.mark.parametrize(
+    ("changes", "menu"),
+    [
+        ({"mechanism": {"name": "pay-as-bid"}}, value_menu()),
+        ({"workload": {**SMALL["workload"], "durations": "hidden"}, "mechanism": {"name": "first-come"}}, value_menu()),
+        ({"owners": {"strategy": {"kind": "scale-value", "factor": 0.5}, "misreporting": 1}}, value_menu()),
+        ({}, ReportMenu({"longer": ScaleDuration(2.0)})),
+        ({}, ReportMenu({"narrow": InflateConcurrency(-1)})),
+    ],
+)
+def test_what_does_not_fit_into_columns_is_played_by_the_loop(changes, menu):
+    scenario = Scenario.from_dict({**SMALL, **changes})
+    assert not OwnersTurns(scenario.setup(np.random.default_rng(3)), ["pipeline-1"], menu).played_whole
+
+
+def test_a_report_outside_the_limits_is_refused():
+    """A strategy that the loop would let the mechanism refuse is refused in the same words."""
+    setup = Scenario.from_dict(SMALL).with_mechanism("first-come").setup(np.random.default_rng(3))
+    turns = OwnersTurns(setup, ["pipeline-1"], value_menu())
+    truth, wide = next(job for job in setup.jobs if job.owner == "pipeline-1"), setup.mechanism.max_concurrency + 1
+    report = StatementOfWork(truth.truth.birth, wide, truth.truth.value, list(truth.truth.requirements))
+    with pytest.raises(InvalidReportError, match="concurrency"):
+        turns.market.report(0, truth, report)

@@ -1,9 +1,9 @@
 """A market that stops before each turn of the owners whose actions come from outside.
 
 `OwnersTurns` plays `MarketRun` with one change: the action given for the turn, an entry of a menu of strategies,
-decides how the jobs of chosen owners are reported. The rounds between two turns are played through. All that is
-random comes from the setup, so with the action "truth" everywhere the tables are those of the market without learners
-deciding.
+decides how the jobs of chosen owners are reported. The rounds between two turns are played through, by the mechanism at
+once where it can (`PlayedTurns`). All that is random comes from the setup, so with the action "truth" everywhere the
+tables are those of the market without learners deciding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from marketsched.agents.market_run import MarketRun
 from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.study.learning.played_turns import PlayedTurns
 
 PRICES = 8  # prices an owner observes, each a mean over an eighth of the rounds in which a job born now can earn
 OBSERVED = (
@@ -62,7 +64,7 @@ class _Told:
 
     def see(self, owner: OwnerState) -> None:
         """Pass on what became of the job; called once, when it leaves the market."""
-        self._market.job_over(self._job, owner)
+        self._market.job_over(self._job, owner.utility, owner.payment, owner.start)
 
 
 class OwnersTurns:
@@ -79,8 +81,8 @@ class OwnersTurns:
 
     Attributes
     ----------
-    due : dict of str to list of Job
-        By owner the jobs that are born in the coming round; empty once the market is over.
+    due : dict of str to list of int
+        By owner the places of the jobs that are born in the coming round; empty once the market is over.
     over : bool
         Whether all rounds are played.
     outcomes : dict of str to dict
@@ -89,13 +91,14 @@ class OwnersTurns:
 
     def __init__(self, setup: MarketSetup, owners: Collection[str], menu: ReportMenu | Bids) -> None:
         self.menu = menu
-        own = {job.owner for job in setup.jobs}.intersection(owners)
-        self._born: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
+        own = set(setup.table.owners).intersection(owners)
+        rows = [row for row, owner in enumerate(setup.table.owners) if owner in own]
+        self._jobs_of = {row: setup.jobs[row] for row in rows}
+        self._born: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         self._left: dict[str, int] = dict.fromkeys(own, 0)  # jobs that are still to leave the market
-        for job in setup.jobs:
-            if job.owner in own:
-                self._born[job.truth.birth][job.owner].append(job)
-                self._left[job.owner] += 1
+        for row, job in self._jobs_of.items():
+            self._born[job.truth.birth][job.owner].append(row)
+            self._left[job.owner] += 1
         self._place = {owner: k for k, owner in enumerate(sorted(own))}
         self._jobs = np.array([self._left[owner] for owner in self._place])
         # Of each owner: its last action, last utility, sum of utilities, jobs over, jobs with a utility.
@@ -104,14 +107,22 @@ class OwnersTurns:
         self._earned: dict[str, float] = {}
         self.outcomes: dict[str, dict[str, float]] = {}
         self._actions: Mapping[str, float] = {}
-        others = setup.strategy_of
-        self.market = MarketRun(
-            replace(setup, strategy=lambda job: _Told(self, job) if job.owner in own else others(job))
-        )
+        self._whole = PlayedTurns.of(setup, rows, menu)
+        self.market: MarketRun | PlayedTurns = self._of_loop(setup, own) if self._whole is None else self._whole
         self.public = setup.public
         self._unit = self.public.max_value or max((job.truth.value.highest for job in setup.jobs), default=1.0) or 1.0
         self._longest = self.public.max_duration or max((job.duration for job in setup.jobs), default=1)
         self._play_on()
+
+    def _of_loop(self, setup: MarketSetup, own: Collection[str]) -> MarketRun:
+        """Return the market that the loop plays."""
+        others = setup.strategy_of
+        return MarketRun(replace(setup, strategy=lambda job: _Told(self, job) if job.owner in own else others(job)))
+
+    @property
+    def played_whole(self) -> bool:
+        """Whether the mechanism plays all rounds between two turns at once."""
+        return self._whole is not None
 
     @property
     def over(self) -> bool:
@@ -143,7 +154,15 @@ class OwnersTurns:
         """
         self._actions = actions
         self._earned, self.outcomes = {}, {}
-        self.market.step()
+        if self._whole is None:
+            self._step()
+        else:
+            if not self._whole.running:
+                raise EventError(f"act: all {self.public.horizon} rounds are played: the market is over")
+            for row in sorted(row for rows in self.due.values() for row in rows):
+                job = self._jobs_of[row]
+                strategy = self.menu.strategy_of(self.action_of(job.owner))
+                self._whole.report(row, job, strategy.report(job.truth, self.public))
         self._play_on()
         return self._earned
 
@@ -157,24 +176,35 @@ class OwnersTurns:
         self._past[self._place[owner], 0] = action
         return action
 
-    def job_over(self, job: Job, owner: OwnerState) -> None:
+    def job_over(self, job: Job, utility: float, payment: float, start: int | None) -> None:
         """Take note of a job that has left the market."""
-        utility, past = owner.utility, self._past[self._place[job.owner]]
+        past = self._past[self._place[job.owner]]
         came = self.outcomes.setdefault(job.owner, dict.fromkeys(OUTCOME, 0.0))
         came["jobs_over"] += 1.0
         came["surplus"] += utility
-        came["paid"] += owner.payment
-        if owner.start is not None and job.arrival is not None:
+        came["paid"] += payment
+        if start is not None and job.arrival is not None:
             came["started"] += 1.0
-            came["wait"] += float(owner.start - job.arrival)
+            came["wait"] += float(start - job.arrival)
         past[1] = utility
         past[2:] += utility, 1.0, utility != 0.0
         self._left[job.owner] -= 1
         self._earned[job.owner] = self._earned.get(job.owner, 0.0) + utility
 
+    def _step(self) -> None:
+        assert isinstance(self.market, MarketRun)
+        self.market.step()
+
     def _play_on(self) -> None:
-        while self.market.running and self.market.round + 1 not in self._born:
-            self.market.step()
+        """Play to the round before the next turn."""
+        if self._whole is None:
+            while self.market.running and self.market.round + 1 not in self._born:
+                self._step()
+        elif self._whole.running:
+            coming = min((born for born in self._born if born > self._whole.round), default=self.public.horizon + 1)
+            self._whole.play(min(coming - 1, self.public.horizon))
+            for row, utility, payment, start in self._whole.over():
+                self.job_over(self._jobs_of[row], utility, payment, start)
         self.due = self._born.pop(self.market.round + 1, {}) if self.market.running else {}
 
     def observations(self, owners: Sequence[str]) -> NDArray[np.float32]:
@@ -190,7 +220,7 @@ class OwnersTurns:
         seen[:, 1] = self.market.round / self.public.horizon
         for row, owner in enumerate(owners):
             if owner in self.due:
-                seen[row, :8] = self._type(self.due[owner][0].truth, self.market.round + 1)
+                seen[row, :8] = self._type(self._jobs_of[self.due[owner][0]].truth, self.market.round + 1)
         seen[:, 8 : 8 + PRICES] = self.prices()
         places = [self._place[owner] for owner in owners]
         action, last, total, gone, paying = self._past[places].T
