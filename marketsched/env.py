@@ -179,8 +179,7 @@ class MarketEnv(ParallelEnv):
                 raise InvalidParameterError(place="owner", value=owner, legal=legal)
         for owner in playing:
             if owner in actions and not self._legal(owner, actions[owner]):
-                last = f"{self.menu.highest:g}" if isinstance(self.menu, Bids) else f"{len(self.menu) - 1}"
-                raise InvalidParameterError(place=f"action of {owner}", value=actions[owner], legal=f"0 .. {last}")
+                raise _not_legal(owner, actions[owner], self.menu)
         missing = [owner for owner in playing if owner not in actions]
         if missing:
             raise InvalidParameterError("is missing", place=f"action of {missing[0]}", legal="one of each agent")
@@ -194,6 +193,14 @@ class MarketEnv(ParallelEnv):
             dict.fromkeys(playing, False),
             self._infos(playing),
         )
+
+    def act(self, actions: NDArray[Any], place: Mapping[str, int]) -> OwnersTurns:
+        """Play a turn in which the owners that are due act as an array says, at their places; return the market."""
+        if self._turns is None or not self.agents:
+            raise EventError("step: the market is over or was not begun; expected reset()")
+        self._turns.act({owner: float(actions[place[owner]]) for owner in self._turns.due})
+        self.agents = self._turns.owners
+        return self._turns
 
     def _legal(self, owner: str, action: Any) -> bool:
         asked = np.asarray(action, dtype=np.float32).reshape(1) if isinstance(self.menu, Bids) else action
@@ -336,6 +343,7 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
     ) -> None:
         self._env = MarketEnv(source, owners, menu=menu, data=data)
         self.owners, self.menu = self._env.possible_agents, self._env.menu
+        self._place = {owner: i for i, owner in enumerate(self.owners)}
         self.num_envs = len(self.owners)
         self.single_observation_space, self.single_action_space = _spaces(self.menu)
         batch = gymnasium.vector.utils.batch_space
@@ -353,16 +361,38 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
         self, actions: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Play a turn; return observations, rewards, terminations, truncations and infos, an entry for each owner."""
-        playing = set(self._env.agents)
-        asked = {owner: actions[i] for i, owner in enumerate(self.owners) if owner in playing}
-        observations, rewards, _, _, infos = self._env.step(asked)
-        earned = np.array([rewards.get(owner, 0.0) for owner in self.owners])
+        playing = [self._place[owner] for owner in self._env.agents]
+        turns = self._env.act(self._checked(actions, playing), self._place)
+        earned, seen = np.zeros(self.num_envs), np.zeros((self.num_envs, len(OBSERVED)), dtype=np.float32)
+        for owner, reward in turns.earned.items():
+            earned[self._place[owner]] = reward
+        found = {name: np.zeros(self.num_envs) for name in (*OUTCOME, "price")}
+        for owner, came in turns.outcomes.items():
+            for name, x in came.items():
+                found[name][self._place[owner]] = x
+        found["price"][playing] = turns.price()
         over = not self._env.agents
-        found = self._arrays(infos)
         if over:
-            observations, _ = self._env.reset()
+            seen = self._stacked(self._env.reset()[0])
+        else:
+            seen[playing] = turns.observations([self.owners[i] for i in playing])
         ended = np.full(self.num_envs, over)
-        return self._stacked(observations), earned, ended, np.zeros(self.num_envs, dtype=bool), found
+        return seen, earned, ended, np.zeros(self.num_envs, dtype=bool), found
+
+    def _checked(self, actions: Any, playing: Sequence[int]) -> NDArray[Any]:
+        """Return the actions as an array, if those of owners that still play are legal."""
+        asked = np.asarray(actions)
+        if asked.shape[:1] != (self.num_envs,):
+            raise InvalidParameterError(place="actions", value=actions, legal=f"{self.num_envs} of them, one an owner")
+        if isinstance(self.menu, Bids):
+            asked = asked.reshape(self.num_envs)
+            legal = (asked >= 0) & (asked.astype(np.float32) <= np.float32(self.menu.highest))
+        else:
+            legal = np.full(self.num_envs, asked.dtype.kind in "iu") & (asked >= 0) & (asked < len(self.menu))
+        for i in playing if not legal[playing].all() else ():
+            if not legal[i]:
+                raise _not_legal(self.owners[i], asked[i], self.menu)
+        return asked
 
     def _stacked(self, observations: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
         nothing = np.zeros(len(OBSERVED), dtype=np.float32)
@@ -370,6 +400,11 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
 
     def _arrays(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         return {name: np.array([infos.get(o, {}).get(name, 0.0) for o in self.owners]) for name in (*OUTCOME, "price")}
+
+
+def _not_legal(owner: str, action: Any, menu: ReportMenu | Bids) -> InvalidParameterError:
+    last = f"{menu.highest:g}" if isinstance(menu, Bids) else f"{len(menu) - 1}"
+    return InvalidParameterError(place=f"action of {owner}", value=action, legal=f"0 .. {last}")
 
 
 if "marketsched/Owner-v0" not in gymnasium.registry:

@@ -248,3 +248,28 @@ def test_a_report_outside_the_limits_is_refused():
     report = StatementOfWork(truth.truth.birth, wide, truth.truth.value, list(truth.truth.requirements))
     with pytest.raises(InvalidReportError, match="concurrency"):
         turns.market.report(0, truth, report)
+
+
+@pytest.mark.parametrize("menu", [value_menu(), Bids()], ids=["menu", "bids"])
+def test_a_vector_step_is_a_step_of_the_parallel_environment(menu):
+    """Observations, rewards and infos of each step, with actions drawn at random."""
+    scenario = Scenario.from_dict(SMALL)
+    many, one, rng = OwnersVectorEnv(scenario, menu=menu), parallel_env(scenario, menu=menu), np.random.default_rng(2)
+    seen, _ = many.reset(seed=3)
+    one.reset(seed=3)
+    while one.agents:
+        drawn = rng.random(many.num_envs) if isinstance(menu, Bids) else rng.integers(0, len(menu), many.num_envs)
+        acting = {owner: drawn[many.owners.index(owner)] for owner in one.agents}
+        others, earned, *_, infos = one.step(acting)
+        seen, rewards, ended, _, found = many.step(drawn)
+        for i, owner in enumerate(many.owners):
+            assert rewards[i] == earned.get(owner, 0.0)
+            assert {name: x[i] for name, x in found.items()} == infos.get(owner, dict.fromkeys(found, 0.0))
+            assert not one.agents or (seen[i] == others.get(owner, 0.0 * seen[i])).all()
+        assert ended.all() == (not one.agents)
+    for bad, words in (
+        ([9.0] * many.num_envs, "action of pipeline-"),
+        ([0], "actions = "),
+        ([-1] * many.num_envs, "0 .."),
+    ):
+        refused(lambda bad=bad: many.step(np.array(bad)), words)

@@ -85,6 +85,8 @@ class OwnersTurns:
         By owner the places of the jobs that are born in the coming round; empty once the market is over.
     over : bool
         Whether all rounds are played.
+    earned : dict of str to float
+        By owner, what its jobs that left during the last turn have earned, credits.
     outcomes : dict of str to dict
         By owner, of its jobs that left during the last turn: figures as `OUTCOME` names them.
     """
@@ -104,7 +106,7 @@ class OwnersTurns:
         # Of each owner: its last action, last utility, sum of utilities, jobs over, jobs with a utility.
         self._past = np.zeros((len(own), 5))
         self._past[:, 0] = -1.0
-        self._earned: dict[str, float] = {}
+        self.earned: dict[str, float] = {}
         self.outcomes: dict[str, dict[str, float]] = {}
         self._actions: Mapping[str, float] = {}
         self._whole = PlayedTurns.of(setup, rows, menu)
@@ -153,7 +155,7 @@ class OwnersTurns:
             If the market is over.
         """
         self._actions = actions
-        self._earned, self.outcomes = {}, {}
+        self.earned, self.outcomes = {}, {}
         if self._whole is None:
             self._step()
         else:
@@ -164,7 +166,7 @@ class OwnersTurns:
                 strategy = self.menu.strategy_of(self.action_of(job.owner))
                 self._whole.report(row, job, strategy.report(job.truth, self.public))
         self._play_on()
-        return self._earned
+        return self.earned
 
     def result(self) -> RunResult:
         """Return the tables of all rounds that were played."""
@@ -189,7 +191,7 @@ class OwnersTurns:
         past[1] = utility
         past[2:] += utility, 1.0, utility != 0.0
         self._left[job.owner] -= 1
-        self._earned[job.owner] = self._earned.get(job.owner, 0.0) + utility
+        self.earned[job.owner] = self.earned.get(job.owner, 0.0) + utility
 
     def _step(self) -> None:
         assert isinstance(self.market, MarketRun)
