@@ -98,9 +98,15 @@ def test_every_lie_in_drawn_markets_ends_as_played_whole(name, revealed):
 @pytest.mark.usefixtures("nothing_played_whole")
 @pytest.mark.parametrize(
     ("scenario", "rule"),
-    [("synthetic-pipelines", "first-come"), ("synthetic-pipelines", "bid-price"), ("stochastic-mix", "first-come"),
-     ("stochastic-mix", "bid-price"), ("stochastic-mix", "posted-price"), ("stochastic-mix", "two-offers")],
-)  # fmt: skip
+    [
+        ("synthetic-pipelines", "first-come"),
+        pytest.param("synthetic-pipelines", "bid-price", marks=pytest.mark.long),
+        ("stochastic-mix", "first-come"),
+        ("stochastic-mix", "bid-price"),
+        ("stochastic-mix", "posted-price"),
+        ("stochastic-mix", "two-offers"),
+    ],
+)
 def test_every_lie_in_built_in_scenarios_ends_as_played_whole(scenario, rule):
     made = Scenario.of(scenario)
     made = made if rule == "posted-price" else made.with_mechanism(rule)
