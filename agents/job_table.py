@@ -203,7 +203,7 @@ class ListedJobs(JobTable):
             return None
         laws = [_announced(job) for job in self._jobs]
         longest = max((job.truth.span[1] for job in self._jobs), default=0)
-        highest = max((job.truth.value.highest for job in self._jobs), default=0.0)
+        highest = self._numbers(lambda job: job.truth.value.highest, np.float64)
         return JobColumns(
             self.births,
             self.arrivals,
@@ -214,9 +214,12 @@ class ListedJobs(JobTable):
             np.array([shortest for shortest, _ in laws], np.int64),
             *_curves(self._jobs, max_delay),
             self._numbers(lambda job: job.truth.value.last),
+            highest,
+            self._numbers(lambda job: job.truth.restarts, np.bool_),
             max_delay,
-            (int(self.widths.max(initial=0)), longest, float(highest)),
+            (int(self.widths.max(initial=0)), longest, float(highest.max(initial=0.0))),
             lambda: _duration_laws(self._jobs),
+            lambda: self.owners,
         )
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:

@@ -107,9 +107,12 @@ class Runs(JobTable):
             runs.values,
             runs.deadlines,
             self.last_completions,
+            runs.values,
+            np.ones(n, np.bool_),
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,
+            lambda: self.owners,
         )
 
     @cached_property

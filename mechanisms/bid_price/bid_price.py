@@ -239,10 +239,18 @@ class BidPrice(KeptMenus):
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once, where durations are revealed and one curve is for all; see `Mechanism.play`."""
-        curve, first = self._curves[0], self._round
-        alike = len(self._curves) == 1 and not curve.expects_owners and self._menus is None
-        if not (self.can_play(BidPrice, jobs) and alike and self._signals == "durations" and jobs.revealed.all()):
+        if not (self.can_play(BidPrice, jobs) and self._one_for_all() and jobs.revealed.all()):
             return False
+        self._play_revealed(jobs, outcomes, until)
+        return True
+
+    def _one_for_all(self) -> bool:
+        """Tell whether all jobs of revealed duration face the prices of one curve, whoever their owners are."""
+        alike = len(self._curves) == 1 and not self._curves[0].expects_owners
+        return alike and self._menus is None and self._signals == "durations"
+
+    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
+        curve, first = self._curves[0], self._round
         order, arrivals = jobs.by_arrival
         bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
         counts = self._useful_starts(jobs)
@@ -266,9 +274,8 @@ class BidPrice(KeptMenus):
         rows = order[bounds[0] : bounds[-1]]
         outcomes.close_bookings(rows, jobs)
         self._round = until + 1
-        return True
 
-    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn:
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
         """Return the turn of a job that arrives in the current round; see `Mechanism.turn`."""
         here = copy.copy(self)
         here._free, here._curves = self._free.copy(), [copy.copy(self._curves[0])]

@@ -33,6 +33,7 @@ JOB = np.dtype(
         ("group", "i8"),  # of jobs alike in nodes and announced length
         ("mean", "f8"),  # announced, rounds
         ("density", "f8"),  # announced value per node and expected round, credits
+        ("rate", "f8"),  # locked, credits per node and round
     ]
 )
 
@@ -79,10 +80,11 @@ class Present:
         self.turn = np.zeros(64, dtype=np.int64)
         self.n = 0
         self._free = list(range(63, -1, -1))
+        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
 
     def add(
         self, offer: int, width: int, band: int, *,
-        latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
+        rate: float, latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
     ) -> int:  # fmt: skip
         """Add a job, the last to arrive; return its row."""
         if not self._free:
@@ -92,17 +94,21 @@ class Present:
             self._free = list(range(2 * size - 1, size - 1, -1))
         row = self._free.pop()
         ends = (latest, min(last_start, latest))
-        self.jobs[row] = (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density)  # as `JOB`
+        self.jobs[row] = (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)  # as `JOB`
         self.turn[self.n] = row
         self.n += 1
+        self._queue = None
         return row
 
     def queue(self) -> NDArray[np.int64]:
         """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
-        rows = self.turn[: self.n]
-        queue: NDArray[np.int64] = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
-        return queue
+        if self._queue is None:
+            rows = self.turn[: self.n]
+            self._queue = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
+        return self._queue
 
     def give_back(self, rows: list[int]) -> None:
         """Let the rows of jobs that have left be used again."""
         self._free += rows
+        if rows:
+            self._queue = None
