@@ -81,6 +81,11 @@ class JobColumns:
         """The law of each job's duration, given its arrival and what is seen then; made when it is read."""
         return self.announced()
 
+    def law_of(self, row: int) -> DurationLaw:
+        """Return the law of one job's duration, given its arrival and what is seen then."""
+        own = slice(*self.laws.offsets[self.laws.of[row] : self.laws.of[row] + 2])
+        return DurationLaw(self.laws.durations[own], self.laws.weights[own])
+
     @cached_property
     def owners(self) -> tuple[NDArray[np.int64], list[Hashable]]:
         """The number of each job's owner, shape (n,), and the names of owners in order of their first job."""

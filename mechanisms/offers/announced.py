@@ -66,8 +66,8 @@ def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Repo
     if not law.durations.size or now + law.durations[0] > last:
         return None
     shortest, longest = int(law.durations[0]), int(law.durations[-1])
-    stairs, mean = stairs_of(sow, now + shortest, last), float(mean_kernel(*law))
-    return Report(sow.concurrency, *law, shortest, longest, mean, stairs, last, float(sow.value.highest), sow.restarts)
+    stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
+    return Report(sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts)
 
 
 def last_worth(stairs: Stairs, cost: float) -> int:
@@ -137,15 +137,6 @@ def usual_length(mean: float) -> int:
 def cell_of(wait: int, room: int, length: int) -> int:
     """Return the cell, 0 to 11, of a run of ``length`` rounds that has ``room`` rounds left."""
     return int(_cell_kernel(wait, room, length))
-
-
-@njit(cache=True)
-def mean_kernel(durations, weights):  # type: ignore[no-untyped-def]
-    """Return the mean of a law, added in order."""
-    mean = 0.0
-    for i in range(durations.size):
-        mean += weights[i] * durations[i]
-    return mean
 
 
 @njit(cache=True)

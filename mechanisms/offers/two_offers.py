@@ -214,12 +214,12 @@ class TwoOffers(BidPrice):
         end = min(int(self._hidden.present.jobs["stop"][x.agreed.row]), self.horizon + 1)
         if not duration or x.start + duration > end:
             return x.start, None
-        return x.start, x.agreed.rate * x.sow.concurrency * duration
+        return x.start, x.agreed.rate * x.width * duration
 
     def _owed(self, x: WaitingJob, used: int) -> float:
         if not isinstance(x.agreed, Taken):
             return super()._owed(x, used)
-        return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.sow.concurrency * used
+        return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.width * used
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
@@ -266,7 +266,7 @@ class TwoOffers(BidPrice):
 
     def _choose(self, x: WaitingJob, signal: Signal, now: int) -> bool:
         """Let a job that has arrived take the entry it likes best; return whether it takes one."""
-        self._hidden.counts(x.sow.concurrency)
+        self._hidden.counts(x.width)
         report = report_of(x.sow, now, signal, self.limits.last_useful_completion(x.sow))
         keep = self._menus is not None and self._kept(x.job)
         if report is None and not keep:
@@ -331,7 +331,7 @@ class TwoOffers(BidPrice):
     def _book(self, x: WaitingJob, now: int, sign: int) -> None:
         """Take (-1) or give back (+1) the nodes of a regular run from round ``now`` on."""
         if self._books and x.agreed.offer == REGULAR:
-            self._free[now - 1 : x.start + self.max_duration - 1] += sign * x.sow.concurrency
+            self._free[now - 1 : x.start + self.max_duration - 1] += sign * x.width
 
     def _unbooked(self, now: int) -> NDArray[np.int64] | int:
         """Return the nodes of the coming rounds that no job of revealed duration has, shape (AHEAD,), or all."""
@@ -342,7 +342,7 @@ class TwoOffers(BidPrice):
         found[: known.size] = known
         for x in self._in_row.values():
             if x.start and x.agreed.offer == REGULAR:
-                found[: max(0, min(known.size, x.start + self.max_duration - now))] += x.sow.concurrency
+                found[: max(0, min(known.size, x.start + self.max_duration - now))] += x.width
         return found
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:
@@ -351,5 +351,5 @@ class TwoOffers(BidPrice):
         for row, x in self._in_row.items():
             if x.start and x.agreed.offer == REGULAR:
                 age, usual = now - x.start, float(hidden.learnt.usual_rounds[hidden.present.jobs["band"][row]])
-                supply[: max(0, min(n, self.max_duration - age))] += x.sow.concurrency
-                supply[: max(0, min(n, round(max(1.0, usual - age, 0.5 * age))))] -= x.sow.concurrency
+                supply[: max(0, min(n, self.max_duration - age))] += x.width
+                supply[: max(0, min(n, round(max(1.0, usual - age, 0.5 * age))))] -= x.width

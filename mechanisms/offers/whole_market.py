@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Move, Outcomes
@@ -122,33 +121,23 @@ class _Reports:
 
     def __init__(self, jobs: JobColumns, useful: NDArray[np.int64]) -> None:
         self._jobs, self._laws, self._useful = jobs, jobs.laws, useful
-        self._means = np.zeros(self._laws.offsets.size - 1)
-        _means_kernel(self._laws.offsets, self._laws.durations, self._laws.weights, self._means)
+        self._means: dict[int, float] = {}  # by law
 
     def of(self, j: int, now: int) -> Report | None:
         """Return the report of one job; None: no run of it can bring anything. See `announced.report_of`."""
         jobs, laws, last = self._jobs, self._laws, int(self._useful[j])
-        law = laws.of[j]
-        begin, end = laws.offsets[law], laws.offsets[law + 1]
-        if begin == end or now + laws.durations[begin] > last:
+        number, law = int(laws.of[j]), jobs.law_of(j)
+        if not law.durations.size or now + law.durations[0] > last:
             return None
-        durations = laws.durations[begin:end]
-        shortest = int(durations[0])
+        if number not in self._means:
+            self._means[number] = law.mean
+        shortest = int(law.durations[0])
         curve = slice(jobs.begins[j], jobs.begins[j + 1])
         until, worth = jobs.lasts[curve], jobs.values[curve]
         if until.size > 1:
             here = slice(until.searchsorted(now + shortest), until.searchsorted(last) + 1)
             until, worth = until[here], worth[here]
         return Report(
-            int(jobs.widths[j]), durations, laws.weights[begin:end], shortest, int(durations[-1]),
-            float(self._means[law]), Stairs(np.minimum(until, last), worth), last, float(jobs.highest[j]),
-            bool(jobs.restarts[j]),
+            int(jobs.widths[j]), *law, shortest, int(law.durations[-1]), self._means[number],
+            Stairs(np.minimum(until, last), worth), last, float(jobs.highest[j]), bool(jobs.restarts[j]),
         )  # fmt: skip
-
-
-@njit(cache=True)
-def _means_kernel(offsets, durations, weights, means):  # type: ignore[no-untyped-def]
-    """Fill the mean of each law, added in order as `announced.mean_kernel` does."""
-    for i in range(means.size):
-        for k in range(offsets[i], offsets[i + 1]):
-            means[i] += weights[k] * durations[k]

@@ -32,10 +32,14 @@ WHOLE = {  # by name: parameters, each set of which is played
         {"order": "class", "kill": False},
     ],
     "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
-    "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}],
+    "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],
+    "fair-share": [{}, {"rule": "fair-tree", "by_reservation": True}, {"shares": {"owner 0": 3}, "kill": False}],
+    "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
+    "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
+    "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}],
 }
-HIDDEN = ("first-come", "easy-backfill", "conservative-backfill")  # play hidden durations whole, too
+HIDDEN = tuple(name for name in WHOLE if name != "two-offers")  # play markets whole in which some durations show
 ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, and no value rises
 
 
