@@ -161,7 +161,7 @@ class Standing(NamedTuple):
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")
 ANNOUNCING = frozenset(  # members that say something of a rule and decide nothing
     "slot_prices pool_prices committed menu quote keep_menus menu_at_arrival posts_menus_at_arrival booked owed forget "
-    "booking nodes_in_use certificate statistics wants_laws wants_classes restate".split()
+    "booking nodes_in_use certificate statistics wants_laws wants_classes wants_owners restate".split()
 )
 
 
@@ -174,7 +174,7 @@ class Mechanism(ABC):
 
     A class or function that is registered (``registry.register``) gets ``rng`` if its signature names it, and from a
     scenario ``round_seconds``, the length of a round (None: rounds have none), and ``laws`` if `wants_laws` says so
-    (and ``classes`` of the jobs of a log if ``wants_classes`` does).
+    (``classes`` of the jobs of a log if ``wants_classes`` does, and names of all ``owners`` if ``wants_owners`` does).
 
     Attributes
     ----------

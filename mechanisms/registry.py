@@ -66,6 +66,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "easy-backfill": "marketsched.mechanisms.schedulers.easy_backfill:EasyBackfill",
         "exponential": "marketsched.mechanisms.named:exponential",
         "fair-share": "marketsched.mechanisms.schedulers.fair_share:FairShare",
+        "fair-turns": "marketsched.mechanisms.schedulers.fair_turns:FairTurns",
         "first-come": "marketsched.mechanisms.named:first_come",
         "kai": "marketsched.mechanisms.schedulers.kai:Kai",
         "kueue": "marketsched.mechanisms.schedulers.kueue:Kueue",

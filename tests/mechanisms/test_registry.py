@@ -44,6 +44,7 @@ BUILT_IN = [
     "easy-backfill",
     "exponential",
     "fair-share",
+    "fair-turns",
     "first-come",
     "kai",
     "kueue",
