@@ -63,6 +63,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
         "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",
         "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
+        "credits": "marketsched.mechanisms.credits.credits:Credits",
         "easy-backfill": "marketsched.mechanisms.schedulers.easy_backfill:EasyBackfill",
         "exponential": "marketsched.mechanisms.named:exponential",
         "fair-share": "marketsched.mechanisms.schedulers.fair_share:FairShare",

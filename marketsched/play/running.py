@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
@@ -153,6 +154,7 @@ def _run_market(
     pools = market.pools()
     if pools is not None:
         tables["pools"] = pools
+    tables |= {name: pd.DataFrame(columns) for name, columns in market.mechanism.tables().items()}
     texts = {"scenario.yaml": scenario.to_yaml()}
     return Result("market", Tables(tables), meta=meta, texts=texts, outcome=outcome)
 

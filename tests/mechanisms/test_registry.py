@@ -41,6 +41,7 @@ BUILT_IN = [
     "cluster-first-come",
     "cluster-queue",
     "conservative-backfill",
+    "credits",
     "easy-backfill",
     "exponential",
     "fair-share",
