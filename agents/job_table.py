@@ -105,6 +105,16 @@ class JobTable(Sequence[Job]):
         """Node-rounds that the jobs really need."""
         return int((self.widths * self.durations)[self.arrivals != NEVER].sum())
 
+    def offered(self, max_delay: int) -> NDArray[np.float64]:
+        """Return the largest value that each job can have, credits, shape (n_jobs,); ``max_delay`` as of `columns`."""
+        columns = self.columns(max_delay)
+        if columns is None:
+            return np.fromiter((job.truth.value.highest for job in self), np.float64, len(self))
+        found = np.zeros(columns.n)  # curves do not rise: of their steps the first is the highest
+        some = columns.begins[1:] > columns.begins[:-1]
+        found[some] = columns.values[columns.begins[:-1][some]]
+        return found
+
     @property
     def last_birth(self) -> int:
         """The last round in which a job is born; 1 without any."""
