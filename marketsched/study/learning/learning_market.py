@@ -53,7 +53,7 @@ class LearningMarket(OwnersModel):
     >>> model = LearningMarket(contested_market("pay-as-bid", n_owners=3, capacity=1), "exp3", episodes=5, seed=1)
     >>> model.step()
     >>> model.episode, [owner.choice for owner in model.owners]
-    (1, ['value x 0.8', 'value x 0.6', 'value x 0.4'])
+    (1, ['value x 0.2', 'value x 0.8', 'value x 0.8'])
     """
 
     @legal
