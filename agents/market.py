@@ -2,24 +2,25 @@
 
 A thin model around :mod:`marketsched.agents.market_run`, which plays the rounds. Owners enter the market
 when they submit and leave it when their job is done, so the live agents of a model are the owners of
-active jobs.
+active jobs. It is what plays scenarios whose owners look at the market before they report, or learn from it; where all
+reports are known beforehand, `MarketRun` gives the same tables faster (`marketsched.agents.referee`).
 """
 
 from __future__ import annotations
 
-import mesa
 import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.mesa_agent import OwnersModel
 from marketsched.agents.owner import JobOwner
 from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import generator_of
 
 
-class Market(MarketRun, mesa.Model):
+class Market(MarketRun, OwnersModel):
     """A market of job owners over one mechanism.
 
     Parameters
@@ -67,8 +68,7 @@ class Market(MarketRun, mesa.Model):
     ) -> None:
         generator = generator_of(rng)
         setup = _as_setup(scenario, generator)
-        # Spawned after the setup is made: Mesa's own draws (there are none here) move nothing in it.
-        mesa.Model.__init__(self, rng=int(generator.spawn(1)[0].integers(2**31)))
+        OwnersModel.__init__(self, generator)  # after the setup is made: moves nothing in it
         # Owners are agents of the model, and there to be looked at in every round.
         MarketRun.__init__(self, setup, lookahead=lookahead, by_rounds=True)
 

@@ -97,7 +97,7 @@ class MarketRun:
         self._log = MarketLog()
         shaped = setup.mechanism.cluster is not None and any(job.truth.shapes for job in setup.jobs)
         self._on_cluster = ClusterLog(setup.mechanism.cluster) if shaped else None  # type: ignore[arg-type]
-        self._strategies = [setup.strategy_of(job) for job in setup.jobs] if setup.differ else None
+        self._strategies = setup.strategies
         rounds = self._rounds_of_entry()
         self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter
         self._entry_rounds = rounds[self._entering]
@@ -275,6 +275,9 @@ class MarketRun:
             self._submit(owner, now)
 
     def _submit(self, owner: OwnerState, now: int) -> None:
+        watch = getattr(owner.strategy, "watch", None)
+        if watch is not None:
+            watch(self)
         report = owner.declare(self.public)
         job = owner.job
         plan = owner.plan = self._loop.submit(owner.name, report, job, job.truth.concurrency, owner=job.owner)

@@ -1,8 +1,9 @@
-"""Owners as Mesa agents: a place in the model, and an identifier in every version of Mesa."""
+"""Owners as Mesa agents, and their models: a place in the model, and an identifier in every version of Mesa."""
 
 from __future__ import annotations
 
 import mesa
+import numpy as np
 
 
 class MarketAgent(mesa.Agent):
@@ -32,3 +33,25 @@ class MarketAgent(mesa.Agent):
             self.model, self.unique_id, self.pos = model, unique_id, None
             model.register_agent(self)
         self.unique_id = unique_id
+
+
+class OwnersModel(mesa.Model):
+    """A model whose agents are owners, for the games that are played slot by slot or day by day.
+
+    Mesa's own draws (there are none here) come from a stream of their own, so that they move nothing.
+
+    Parameters
+    ----------
+    rng : Generator
+        Only spawned from.
+
+    Examples
+    --------
+    >>> model = OwnersModel(np.random.default_rng(3))
+    >>> owner = MarketAgent(model, 1)
+    >>> model.running, len(model.agents)
+    (True, 1)
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        super().__init__(rng=int(rng.spawn(1)[0].integers(2**31)))

@@ -12,6 +12,7 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.agents.job_table import JobTable, table_of
 from marketsched.agents.lies import PublicInformation, Strategy, Truthful
+from marketsched.agents.lies.strategy import looks
 from marketsched.mechanisms.columns import NEVER
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
@@ -122,6 +123,18 @@ class MarketSetup:
         """Whether each owner has a strategy of its own."""
         # hasattr, not isinstance: checking against a protocol costs several microseconds a job.
         return not hasattr(self.strategy, "report")
+
+    @cached_property
+    def strategies(self) -> list[Strategy] | None:
+        """The strategy of each job's owner, if they differ; a setup is played once, and so are these."""
+        return [self.strategy_of(job) for job in self.jobs] if self.differ else None
+
+    @property
+    def looks(self) -> bool:
+        """Whether an owner looks at the market (`agents.lies.strategy.looks`): its reports are not known beforehand."""
+        if self.strategies is None:
+            return looks(self.strategy)
+        return any(map(looks, self.strategies))
 
     @property
     def public(self) -> PublicInformation:

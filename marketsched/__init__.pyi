@@ -46,6 +46,7 @@ from .results.result import Result as Result
 from .results.result import load as load
 from .show.reports.page import write_report as write_report
 from .study.learning.comparing import compare_learning as compare_learning
+from .study.learning.learning_market import LearningMarket as LearningMarket
 from .study.learning.markets import contested_market as contested_market
 from .study.learning.markets import repeated_scenario as repeated_scenario
 from .study.learning.repeated_market import RepeatedMarket as RepeatedMarket

@@ -85,8 +85,11 @@ class Strategy(Protocol):
     """The interface of ways to report, also of a user's own.
 
     A strategy may also have an attribute ``delay``: the rounds it waits after birth before it
-    submits (0 if absent). The report must be born in the round in which it is submitted. One that
-    learns may have ``hear(utility)``, which is called when the job leaves the market.
+    submits (0 if absent). The report must be born in the round in which it is submitted. One that looks at the market
+    may have ``watch(market)``, which gets the market before each report (a
+    :class:`~marketsched.agents.market_run.MarketRun`: its ``round``, ``load``, ``mechanism`` and ``log`` are what is
+    there so far); one that learns ``hear(utility)``, which is called when the job leaves the market, or
+    ``see(owner)``, which gets the owner then.
 
     Examples
     --------
@@ -105,3 +108,19 @@ class Strategy(Protocol):
 def submission_delay(strategy: Strategy) -> int:
     """Return how many rounds after birth ``strategy`` submits."""
     return int(getattr(strategy, "delay", 0))
+
+
+def looks(strategy: object) -> bool:
+    """Tell whether a strategy looks at the market, so that its reports are not known before it is played.
+
+    Examples
+    --------
+    >>> class Patient:  # says nothing of its value while the nodes are busy
+    ...     def watch(self, market):
+    ...         self.busy = market.load == market.setup.capacity
+    ...     def report(self, truth, public):
+    ...         return truth
+    >>> looks(Patient()), looks(object())
+    (True, False)
+    """
+    return any(hasattr(strategy, name) for name in ("watch", "hear", "see"))

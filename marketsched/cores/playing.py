@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from marketsched import cores
 from marketsched.config.scenario import Scenario
 from marketsched.cores.sections.policies import PolicyChoice
 from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
@@ -41,6 +42,7 @@ def run_policies(
     policies: Sequence[str] | None,
     data: str | PathLike[str] | None,
     optimum: bool,
+    model: bool,
     progress: Progress | None,
     keep_interrupted: bool,
 ) -> Result:
@@ -50,13 +52,16 @@ def run_policies(
     -------
     Result
         Of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy; ``jobs``:
-        one row per policy and job, of a core that tells jobs apart. If it was interrupted it holds the
+        one row per policy and job, of a core that tells jobs apart; ``owners``, with ``model``: one row per policy and
+        owner of a port or job, as agents of a `CoreMarket` that report truly. If it was interrupted it holds the
         policies that were finished, and nothing of the best there could be if that was not found yet.
     """
     core = scenario.cluster
     choices = core.choices(policies)
     began = time.perf_counter()
     world = core.world(seed, data=data)
+    for choice in choices if model else ():
+        world.payments(choice)  # or its owners cannot report
     total = len(choices) * world.slots
     tell = progress or (lambda done, of, what: None)
     played: list[PlayedPolicy] = []
@@ -89,6 +94,8 @@ def run_policies(
     summary = pd.DataFrame(policy_rows(world, played, best, baseline=core.labels.baseline))
     jobs = jobs_table(played)
     tables = {"slots": slots, **({} if jobs.empty else {"jobs": jobs})}
+    if model:
+        tables["owners"] = owners_table(world, [each.choice for each in played])
     return Result("cluster", tables, summary, {**meta, "complete": complete}, {"scenario.yaml": scenario.to_yaml()})
 
 
@@ -107,6 +114,18 @@ def jobs_table(played: Sequence[PlayedPolicy]) -> pd.DataFrame:
     tables = [each.outcome.jobs.assign(policy=each.choice.label) for each in played if each.outcome.jobs is not None]
     if not tables:
         return pd.DataFrame()
+    table = pd.concat(tables, ignore_index=True)
+    return table[["policy", *[name for name in table if name != "policy"]]]
+
+
+def owners_table(world: CoreWorld, choices: Sequence[PolicyChoice]) -> pd.DataFrame:
+    """Return what every owner got and paid under every policy, all reports true: a `CoreMarket` for each policy."""
+    tables = []
+    for choice in choices:
+        market = cores.CoreMarket(world.game(choice))  # imports Mesa where it is used
+        while market.running:
+            market.step()
+        tables.append(market.table().assign(policy=choice.label))
     table = pd.concat(tables, ignore_index=True)
     return table[["policy", *[name for name in table if name != "policy"]]]
 

@@ -22,6 +22,7 @@ ENTRIES = {
         "ogasched": "marketsched.cores.papers.ogasched",
         "esdp": "marketsched.cores.papers.esdp",
         "opm": "marketsched.cores.papers.opm",
+        "regrets": "marketsched.cores.papers.regrets",
     },
     "policy": {
         "ogasched": f"{_POLICIES}:OgaSchedPolicy",

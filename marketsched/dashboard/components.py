@@ -52,8 +52,9 @@ def market_components(*names: str) -> list[Component]:
 
     >>> from marketsched import Market, Scenario
     >>> from mesa.visualization import SolaraViz  # doctest: +SKIP
-    >>> market = Market(Scenario.load("stochastic-mix"), 7)  # doctest: +SKIP
-    >>> page = SolaraViz(market, components=market_components("load", "welfare"))  # doctest: +SKIP
+    >>> settings = {"scenario": Scenario.load("stochastic-mix"), "rng": 7}
+    >>> parts = market_components("load", "welfare")  # doctest: +SKIP
+    >>> page = SolaraViz(Market(**settings), components=parts, model_params=settings)  # doctest: +SKIP
     """
     for name in names:
         if name not in PARTS:

@@ -9,7 +9,9 @@ number             *reproduced*: the interval contains it (as rounded as it is p
                    a level, such as a share of machines);
                    *not decided*: it contains both: more seeds might say;
                    *same direction*: it does not contain the number, but the number and the whole
-                   interval lie on the same side of the neutral value (a level has no sides);
+                   interval lie on the same side of the neutral value (a level has no sides), and the
+                   whole interval within a factor of 2 of the paper's effect (its distance from the
+                   neutral value); *direction only*: the same, but the interval reaches beyond;
                    else *not reproduced*.
 side, bound        *reproduced*: the whole interval lies on that side; *not reproduced*: the whole
                    interval lies on the other; else *not decided*.
@@ -31,10 +33,11 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.paired_statistics import ratio_of_means, spread
 
 ClaimKind = Literal["number", "above", "below", "at most", "at least"]
-Verdict = Literal["reproduced", "same direction", "not decided", "not reproduced"]
+Verdict = Literal["reproduced", "same direction", "direction only", "not decided", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 CONFIDENCE = 0.95
+SIZE = 2.0  # an effect up to so many times the paper's, or so small a part of it, is of its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,9 @@ class Claim:
         Half a unit of the last digit printed; 0: exact.
     why : str
         Why it may come out otherwise here, as far as known.
+    setting : str
+        Where it was measured at another setting than the paper's, in words: the row then stands beside the paper's
+        setting, and its verdict is not counted. Empty: at the paper's, as far as it states one.
     """
 
     quantity: str
@@ -66,6 +72,7 @@ class Claim:
     neutral: float
     rounding: float = 0.0
     why: str = ""
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class CheckedClaim:
         claim = self.claim
         about = {"quantity": claim.quantity, "source": claim.source, "claim": claim.kind, "paper": claim.value}
         rule = {"neutral": claim.neutral, "rounding": claim.rounding}
-        found = {"verdict": self.verdict, "reason": self.reason, "why": claim.why}
+        found = {"verdict": self.verdict, "reason": self.reason, "why": claim.why, "setting": claim.setting}
         return {**about, **asdict(self.measured), **rule, **found}
 
 
@@ -130,8 +137,8 @@ def verdict(
 
     Examples
     --------
-    >>> [verdict("number", 1.10, *interval) for interval in ((1.06, 1.12), (1.02, 1.04), (0.2, 5.0), (0.98, 1.04))]
-    ['reproduced', 'same direction', 'not decided', 'not reproduced']
+    >>> [verdict("number", 1.10, *interval) for interval in ((1.06, 1.12), (1.12, 1.15), (1.02, 1.04), (0.2, 5.0))]
+    ['reproduced', 'same direction', 'direction only', 'not decided']
     >>> [verdict("above", 1, *interval) for interval in ((1.01, 1.2), (0.99, 1.2), (0.9, 0.99))]
     ['reproduced', 'not decided', 'not reproduced']
     """
@@ -150,7 +157,11 @@ def _verdict_on_number(paper: float, low: float, high: float, neutral: float, ro
         says_nothing = abs(paper - nothing) > rounding and low <= nothing <= high
         return "not decided" if says_nothing else "reproduced"
     same = (paper > neutral and low > neutral) or (paper < neutral and high < neutral)
-    return "same direction" if same else "not reproduced"
+    if not same:
+        return "not reproduced"
+    ends = abs(low - neutral), abs(high - neutral)
+    sized = abs(paper - neutral) / SIZE <= min(ends) and max(ends) <= SIZE * abs(paper - neutral)
+    return "same direction" if sized else "direction only"
 
 
 def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:

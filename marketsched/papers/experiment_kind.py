@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLOURS = {"reproduced": "#009e73", "same direction": "#e69f00", "not decided": GREY, "not reproduced": "#d55e00"}
+COLOURS = {
+    "reproduced": "#009e73",
+    "same direction": "#0072b2",
+    "direction only": "#e69f00",
+    "not decided": GREY,
+    "not reproduced": "#d55e00",
+}
 SIGNS = {"number": "", "above": "> ", "below": "< ", "at most": "<= ", "at least": ">= "}
 MARKERS = {"number": "D", "above": ">", "at least": ">", "below": "<", "at most": "<"}
 
@@ -86,8 +92,9 @@ class ReproducedKind(ResultKind):
 
 
 def verdict_counts(table: pd.DataFrame) -> dict[str, int]:
-    """Return how many claims of a table have which verdict."""
-    return {word: int((table["verdict"] == word).sum()) for word in COLOURS}
+    """Return how many claims of a table, measured at the paper's setting, have which verdict."""
+    own = table["verdict"][table["setting"] == ""]
+    return {word: int((own == word).sum()) for word in COLOURS}
 
 
 def headline_of(result: Result) -> str:
@@ -119,8 +126,13 @@ def _claims_printed(claims: pd.DataFrame) -> list[Any]:
             _pair(row["least"], row["most"]),
             row["verdict"] + mark,
         )
-        table.add_row(row["quantity"], *cells)
+        table.add_row(_quantity(row), *cells)
     return [table, *(Text(f"({i}) {reason}", style="dim") for reason, i in reasons.items())]
+
+
+def _quantity(row: Mapping[Any, Any]) -> str:
+    """Return what was measured, and the setting if it is not the paper's: such rows are not counted."""
+    return f"{row['quantity']} [not counted, beside it: {row['setting']}]" if row["setting"] else str(row["quantity"])
 
 
 def _amount(value: float) -> str:
@@ -145,7 +157,7 @@ def _figure(result: Result) -> Figure:
         keys = [Line2D([], [], color=colour, linewidth=2, label=word) for word, colour in COLOURS.items()]
         paper = {"color": INK, "marker": "D", "fillstyle": "none", "linestyle": "none"}
         keys.append(Line2D([], [], label="paper (< >: a side)", **paper))  # type: ignore[arg-type]
-        figure.legend(handles=keys, loc="outside lower right", ncols=5, frameon=False, fontsize=8)
+        figure.legend(handles=keys, loc="outside lower right", ncols=6, frameon=False, fontsize=8)
         size = "the paper's sizes" if meta["full"] else "reduced"
         figure.suptitle(f"{meta['place']}: {meta['shows']} ({meta['sizes']}; {meta['runs']} seeds; {size})")
     return figure
@@ -182,7 +194,7 @@ def _claims_drawn(ax: Axes, claims: pd.DataFrame) -> None:
         if not math.isnan(row["low"]):
             ax.plot([row["low"], row["high"]], [i, i], color=colour, linewidth=2)
         ax.plot([row["paper"]], [i], MARKERS[row["claim"]], color=INK, markersize=5, fillstyle="none")
-    ax.set_yticks(range(len(claims)), claims["quantity"].tolist(), fontsize=7)
+    ax.set_yticks(range(len(claims)), [_quantity(row) for row in claims.to_dict(orient="records")], fontsize=7)
     ax.set_ylim(len(claims) - 0.5, -0.5)
     values = claims[["value", "paper"]].abs().to_numpy()
     if (values[[math.isfinite(x) for x in values.max(axis=1)]] > 50).any():
@@ -196,11 +208,10 @@ def _overview(experiments: Sequence[Result]) -> list[ShownTable]:
     papers: dict[str, list[int]] = {}
     lines = []
     for found in experiments:
-        verdicts = found.table["verdict"].tolist()
-        counts = [verdicts.count(word) for word in COLOURS]
+        counts = list(verdict_counts(found.table).values())
         meta = found.meta
         sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
-        figures = (len(verdicts), *counts)
+        figures = (sum(counts), *counts)
         lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
         total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(COLOURS)))
         papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]

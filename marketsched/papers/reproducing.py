@@ -67,7 +67,7 @@ def reproduce(
     -------
     Result
         ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
-        least, most, seeds, neutral, rounding, verdict, reason, why``; ``lines`` what the figure shows;
+        least, most, seeds, neutral, rounding, verdict, reason, why, setting``; ``lines`` what the figure shows;
         ``runs`` the data of both; the summary counts verdicts.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -83,6 +83,16 @@ def experiment(
     return register
 
 
+def beside(own: Found, other: Found, setting: str) -> Found:
+    """Return an experiment at the paper's setting, with the claims of the same at another one beside it.
+
+    ``setting`` says in words what is other there; figures are those of the paper's setting, runs of both.
+    """
+    rows = [CheckedClaim(replace(row.claim, setting=setting), row.measured) for row in other.rows]
+    runs = [own.runs.assign(setting=""), other.runs.assign(setting=setting)]
+    return Found([*own.rows, *rows], own.panels, own.sizes, pd.concat(runs, ignore_index=True))
+
+
 @dataclass(slots=True)
 class Bench:
     """The arguments of an experiment: how large it is to be, and cluster comparisons made so far.
@@ -121,7 +131,9 @@ class Bench:
         """Return the values of a key: fewer by default, all of the paper's in full."""
         return full if self.full else default
 
-    def compared(self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int) -> Comparison:
+    def compared(
+        self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int, *, growth: bool = False
+    ) -> Comparison:
         """Return the policies in the worlds of all seeds, made once.
 
         Parameters
@@ -134,8 +146,10 @@ class Bench:
             The first leads.
         slots : int
             To be played.
+        growth : bool
+            Whether the regret at T/8, T/4, T/2 and T slots is measured, too.
         """
-        key = json.dumps([scenario, sorted(changes), list(policies), slots, self.runs, self.first])
+        key = json.dumps([scenario, list(changes), list(policies), slots, self.runs, self.first, growth])
         if key not in self.made:
             content, source = read_scenario(scenario)
             chosen = Scenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
@@ -144,7 +158,14 @@ class Bench:
                 self.tell(f"{' '.join(changes) or scenario}: {done} of {total}, {what}")
 
             self.made[key] = compare(
-                chosen, policies, self.runs, self.first, data=self.data, optimum_seconds=0, growth=False, progress=told
+                chosen,
+                policies,
+                self.runs,
+                self.first,
+                data=self.data,
+                optimum_seconds=None if growth else 0,
+                growth=growth,
+                progress=told,
             )
         return self.made[key]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from marketsched import agents
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -34,6 +35,7 @@ def run(
     policies: Sequence[str] | None = None,
     data: str | PathLike[str] | None = None,
     optimum: bool = True,
+    model: bool = False,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
@@ -54,6 +56,10 @@ def run(
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum : bool
         Of a cluster: whether to compute the reference of its core (of OgaSched: the best fixed allocation).
+    model : bool
+        Whether owners are agents of a Mesa model: of a market `marketsched.agents.Market`, which plays it in any case
+        if they look at it before they report or learn from it, and gives the same tables; of a cluster
+        `marketsched.cores.CoreMarket`, which adds the table ``owners``.
     progress : function of (int, int, str), optional
         Called with the number of rounds or slots done, their total, and the name of the next step.
     keep_interrupted : bool
@@ -97,16 +103,21 @@ def run(
         if policies is not None:
             raise InvalidParameterError(place="policies", value=policies, legal=f"none: {base.name} is a market")
         base = base if mechanism is None else base.with_mechanism(mechanism)
-        return _run_market(base, first, data, progress, keep_interrupted)
+        return _run_market(base, first, data, model, progress, keep_interrupted)
     if mechanism is not None:
         legal = f"none: {base.name} is a cluster, and has policies"
         raise InvalidParameterError(place="mechanism", value=mechanism, legal=legal)
-    result: Result = get("run", base.section)(base, first, policies, data, optimum, progress, keep_interrupted)
+    result: Result = get("run", base.section)(base, first, policies, data, optimum, model, progress, keep_interrupted)
     return result
 
 
 def _run_market(
-    scenario: Scenario, seed: int, data: str | PathLike[str] | None, progress: Progress | None, keep_interrupted: bool
+    scenario: Scenario,
+    seed: int,
+    data: str | PathLike[str] | None,
+    model: bool,
+    progress: Progress | None,
+    keep_interrupted: bool,
 ) -> Result:
     clock = _Stopwatch()
     rng = np.random.default_rng(np.random.SeedSequence(seed))
@@ -114,7 +125,8 @@ def _run_market(
     tell(0, 1, "building")
     with clock.of("setup"):
         setup = scenario.setup(rng, data=data)
-    market, rounds = MarketRun(setup), setup.horizon
+    played: type[MarketRun] = agents.Market if model or setup.looks else MarketRun  # imports Mesa where it is used
+    market, rounds = played(setup), setup.horizon
 
     def told(played: int) -> None:
         tell(played, rounds, "bounds" if played == rounds else f"round {played} of {rounds}")

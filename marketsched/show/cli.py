@@ -107,6 +107,10 @@ def run(
     data: DataOption = None,
     as_json: JsonOption = False,
     details: DetailsOption = False,
+    model: Annotated[
+        bool,
+        typer.Option("--model", help="Owners are agents of a Mesa model: the same tables; of a core, owners, too."),
+    ] = False,
     changes: SetOption = None,
 ) -> None:
     """Run a scenario or a log. It prints a summary, and writes tables and a figure."""
@@ -121,7 +125,9 @@ def run(
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         with progress_bar() as tell:
             rivals = None if chosen.kind == "market" else policies
-            result = play.running.run(chosen, seed, policies=rivals, data=data, progress=tell, keep_interrupted=True)
+            result = play.running.run(
+                chosen, seed, policies=rivals, data=data, model=model, progress=tell, keep_interrupted=True
+            )
         if chosen.kind == "market" and not result.outcome["rounds"]:
             stop("interrupted before the first round was over: nothing is written", INTERRUPTED)
         finish(result, folder, force, as_json, details)

@@ -15,10 +15,12 @@ from marketsched.agents.market import Market
 from marketsched.agents.owner import JobOwner
 from marketsched.agents.result import OUTCOMES, nodes_in_use
 from marketsched.agents.setup import MarketSetup
+from marketsched.config import scenario as described
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
+from marketsched.play.running import run
 from refusals import refused
 from strict_mechanism import StrictMechanism
 
@@ -400,3 +402,41 @@ def test_a_played_mechanism_and_other_objects_are_refused():
 def test_nodes_in_use_of_three_jobs():
     first, after, nodes = np.array([1, 2, 9]), np.array([3, 99, 10]), np.array([2, 1, 5])
     assert nodes_in_use(first, after, nodes, 4).tolist() == [2, 3, 1, 1]
+
+
+# -- what plays a scenario ----------------------------------------------------------------------
+
+
+class Watches:
+    """Reports half its value while no node is busy."""
+
+    def __init__(self):
+        self.loads = []
+
+    def watch(self, market):
+        self.loads.append((market.round, market.load))
+
+    def report(self, truth, public):
+        return truth if self.loads[-1][1] else ScaleValue(0.5).report(truth, public)
+
+
+def test_an_owner_sees_the_market_before_it_reports():
+    watching = Watches()
+    jobs = [job("a", 1, 2, 3), job("b", 4, 5, 1), job("c", 9, 9, 2)]
+    model = market(jobs, strategy=watching)
+    reports = {}
+    while model.running:
+        model.step()
+        reports |= {owner.name: owner.report.value.value for owner in model.agents}
+    assert watching.loads == [(0, 0), (3, 1), (8, 0)]  # the round before theirs
+    assert reports == {"a": 5.0, "b": 10.0, "c": 5.0}
+    assert model.setup.looks and not market(jobs, strategy=ScaleValue(0.5)).setup.looks
+
+
+@pytest.mark.parametrize("owners", [{}, {"misreporting": 0.5, "strategy": {"kind": "scale-value", "factor": 0.5}}])
+@pytest.mark.parametrize("mechanism", ["bid-price", "exponential", "pay-as-bid"])
+def test_owners_as_agents_give_the_tables_of_the_engine_where_reports_are_known_beforehand(mechanism, owners):
+    scenario = described.Scenario.load("stochastic-mix").with_changes(f"owners={owners}" if owners else "name=x")
+    engine, agents = (run(scenario.with_mechanism(mechanism), 3, model=model) for model in (False, True))
+    assert engine.outcome == agents.outcome and list(engine.tables) == list(agents.tables)
+    assert all(engine.tables[name].equals(agents.tables[name]) for name in engine.tables)

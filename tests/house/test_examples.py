@@ -297,7 +297,14 @@ def live_agents(ran):
     assert ran.number(r"deposited ([\d.]+)") == 3000
 
 
+def owners_in_mesa(ran):
+    low, _ = interval(ran, r"pay-as-bid .*\n\s+gain ")
+    _, high = interval(ran, r"bid-price .*\n\s+gain ")
+    assert low > 0 > high
+
+
 HEADLINES = {
+    "owners-in-mesa": owners_in_mesa,
     "live-agents": live_agents,
     "gpu-cluster": gpu_cluster,
     "live-slurm": live_slurm,

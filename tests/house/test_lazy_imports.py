@@ -78,6 +78,10 @@ def test_a_run_loads_no_package_that_it_does_not_use(tmp_path):
     assert loaded.isdisjoint({"mesa", "cvxpy"})
 
 
+def test_mesa_is_loaded_where_owners_are_agents():
+    assert "mesa" in heavy_modules("from marketsched import learn")
+
+
 def test_heavy_modules_are_seen():
     assert heavy_modules("from marketsched import mechanisms; import numba") >= {"numba"}
 

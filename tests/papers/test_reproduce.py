@@ -23,8 +23,8 @@ from refusals import refused
 
 CLUSTER = [name for name in EXPERIMENTS if not name.startswith("mechanism")]
 COLUMNS = (
-    "experiment quantity source claim paper value low high least most seeds neutral rounding verdict reason why".split()
-)
+    "experiment quantity source claim paper value low high least most seeds neutral rounding verdict reason why setting"
+).split()
 
 
 # --- the rule, with numbers made by hand ------------------------------------------------------------
@@ -35,12 +35,15 @@ COLUMNS = (
     [
         (1.10, 1.05, 1.15, "reproduced"),
         (1.10, 1.10, 1.15, "reproduced"),  # the end belongs to the interval
-        (1.10, 1.02, 1.08, "same direction"),
-        (1.10, 1.20, 4.00, "same direction"),  # far too much is not the paper's number either
+        (1.10, 1.05, 1.09, "same direction"),
+        (1.10, 1.049, 1.09, "direction only"),  # less than half the effect is not excluded
+        (1.10, 1.12, 1.21, "direction only"),
+        (1.10, 1.20, 4.00, "direction only"),  # far too much is not the paper's number either
         (1.10, 0.98, 1.08, "not reproduced"),  # no effect is not excluded
         (1.10, 1.00, 1.08, "not reproduced"),
         (1.10, 0.80, 0.90, "not reproduced"),  # the opposite
-        (0.90, 0.70, 0.80, "same direction"),
+        (0.90, 0.81, 0.85, "same direction"),
+        (0.90, 0.70, 0.80, "direction only"),
         (0.90, 1.01, 1.20, "not reproduced"),
         (1.10, math.nan, math.nan, "not decided"),  # a single seed has no interval
         (1.11, 0.2, 5.0, "not decided"),  # an interval that says nothing
@@ -110,7 +113,7 @@ def test_totals_that_are_not_positive_have_no_ratio():
 
 def test_a_reason_says_what_the_interval_shows():
     larger = mean_row(Claim("q", "s", "number", 0.1, 0.0, why="known"), [0.30, 0.31, 0.29])
-    assert larger.verdict == "same direction"
+    assert larger.verdict == "direction only"
     assert larger.reason == "the effect is larger here; the paper's number is outside the range of single seeds; known"
     assert exact_row(Claim("q", "s", "at most", 0.0, 0.0, why="known"), 0.0).reason == ""
     with pytest.raises(InvalidParameterError, match="finite"):

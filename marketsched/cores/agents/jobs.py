@@ -59,6 +59,8 @@ class JobGame:
         Owner of each job, numbered from 0; by default every job has its own.
     seed : int
         Of the service rates and of the policy's own draws.
+    rates : Generator, optional
+        Of the service rates in place of ``seed``; copied for every play.
     speeds : ((float, float), (float, float))
         As in `MachineEnvironment`.
 
@@ -85,6 +87,7 @@ class JobGame:
         payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
         owners: ArrayLike | None = None,
         seed: Seed = 0,
+        rates: np.random.Generator | None = None,
         speeds: tuple[tuple[float, float], tuple[float, float]] = PAPER_SPEEDS,
     ) -> None:
         if not jobs.size:
@@ -93,7 +96,7 @@ class JobGame:
         self.prices = float_array("prices", prices, (availability.n_machines,), lowest=0.0).copy()
         self.payment = payment
         self.owners = count_array("owners", np.arange(jobs.size) if owners is None else owners, jobs.size)
-        self.seed = seed
+        self.seed, self._rates = seed, rates
         self.speeds, self.slots = speeds, jobs.horizon
         self.n_owners = int(self.owners.max()) + 1
         self._availability = availability
@@ -125,6 +128,7 @@ class JobGame:
         """
         told = self._told(all_reports(self, reports))
         rates_rng, policy_rng = np.random.default_rng(self.seed).spawn(2)
+        rates_rng = rates_rng if self._rates is None else deepcopy(self._rates)
         world = MachineEnvironment(
             told, self.prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
         )

@@ -91,10 +91,9 @@ class EsdpWorld(CoreWorld):
 
         def policy(believed: Channels, rng: np.random.Generator) -> Policy:
             costs = self.costs if believed.n_channels == self.channels.n_channels else None  # a lie hides some
-            return _built(choice, believed, costs, rng)
+            return _built(choice, believed, costs, deepcopy(self._policy_rng))  # as `policy` gives it
 
-        seed = int(deepcopy(self._policy_rng).integers(2**31))
-        return ChannelGame(self.channels, self._arrivals, self._utilities, self.slots, policy, payment, seed)
+        return ChannelGame(self.channels, self._arrivals, self._utilities, self.slots, policy, payment)
 
     def reference(self, slots: int) -> Reference:
         """Return the expected utility of the oracle of true means in the first ``slots`` slots; exact."""

@@ -113,10 +113,11 @@ class OpmWorld(CoreWorld):
         """Return the same machines and jobs, with an owner of each job."""
 
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
-            return choice.build(prices=prices, horizon=horizon, rates=self.rates, capacities=None, rng=rng)
+            own = deepcopy(self._policy_rng)  # as `policy` gives it
+            return choice.build(prices=prices, horizon=self.slots, rates=self.rates, capacities=None, rng=own)
 
-        seed = int(deepcopy(self._policy_rng).integers(2**31))
-        return JobGame(self.jobs, self.prices, self._availability, policy, payment, seed=seed, speeds=self._speeds)
+        rates, speeds = self._speeds_rng, self._speeds
+        return JobGame(self.jobs, self.prices, self._availability, policy, payment, rates=rates, speeds=speeds)
 
     def reference(self, slots: int) -> Reference:
         """Return the optimum of OPM (6), by which schedulers are compared; NaN if its program would be too large.

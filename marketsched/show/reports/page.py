@@ -188,7 +188,7 @@ def _folded(table: ShownTable) -> str:
 
 def _verdict_class(words: str) -> str:
     """Return the class of a cell with a verdict; a number of its reason may follow."""
-    classes = {"reproduced": "good", "same direction": "half", "not decided": "open"}
+    classes = {"reproduced": "good", "same direction": "good", "direction only": "half", "not decided": "open"}
     return next((name for verdict, name in classes.items() if words.startswith(verdict)), "bad")
 
 

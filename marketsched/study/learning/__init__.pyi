@@ -1,6 +1,8 @@
 from . import best_response as best_response
 from . import comparing as comparing
 from . import curves as curves
+from . import learning_market as learning_market
+from . import learning_owner as learning_owner
 from . import markets as markets
 from . import repeated_market as repeated_market
 from . import runs as runs

@@ -205,9 +205,9 @@ def project_kernel(blocks, n, low):  # type: ignore[no-untyped-def]
 def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
     """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done.
 
-    A job ends once a machine drawn for it costs more than its remaining budget: it gets
-    neither this machine nor a later one (Algorithm 1, lines 7-12). It is done, too, once it can
-    afford no machine at all.
+    A job ends once a machine drawn for it would not leave its spending below its budget ("< B" in line 8 of the
+    paper's Algorithm 1): it gets neither this machine nor a later one. It is done, too, once that
+    holds of the cheapest machine.
     """
     for i in range(rows.size):
         r = rows[i]
@@ -215,14 +215,14 @@ def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type:
         if r < 0 or table[DONE, r] > 0.0:
             continue
         spent = table[SPENT, r] + prices[i]
-        if strict and spent > table[BUDGET, r]:
+        if strict and spent >= table[BUDGET, r]:
             table[DONE, r] = 1.0
             continue
         table[SPENT, r] = spent
         decision[i] = np.int64(table[JOB, r])
     done = 0
     for r in range(n):
-        if strict and table[SPENT, r] + cheapest > table[BUDGET, r]:
+        if strict and table[SPENT, r] + cheapest >= table[BUDGET, r]:
             table[DONE, r] = 1.0
         done += table[DONE, r] > 0.0
     return done
@@ -255,13 +255,13 @@ def pay_kernel(rows, machines, prices, cheapest, table, n, strict):  # type: ign
         if table[DONE, r] > 0.0:
             continue
         spent = table[SPENT, r] + prices[machines[k]]
-        if strict and spent > table[BUDGET, r]:
+        if strict and spent >= table[BUDGET, r]:
             table[DONE, r] = 1.0
             continue
         table[SPENT, r] = spent
         kept[k] = True
     for r in range(n):
-        if strict and table[SPENT, r] + cheapest > table[BUDGET, r]:
+        if strict and table[SPENT, r] + cheapest >= table[BUDGET, r]:
             table[DONE, r] = 1.0
     return kept
 

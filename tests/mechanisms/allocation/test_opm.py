@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from marketsched.cores.papers.opm_growth import fit_bound, regret_scale
 from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
 from marketsched.mechanisms.allocation.opm.kernels import BUDGET, DONE, N_FIELDS, execute_kernel, upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.primal_dual import (
@@ -12,7 +13,6 @@ from marketsched.mechanisms.allocation.opm.primal_dual import (
 )
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, TooLargeError
 from naive_opm import NaiveOpm, estimate
-from opm_growth import fit_bound, regret_scale
 from refusals import refused
 
 

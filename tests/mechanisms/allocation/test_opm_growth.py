@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from marketsched.cores.papers.opm_growth import single_job_growth
 from marketsched.mechanisms.allocation import MachineJobs, Ops, PowerUtility, offline_optimum
 from marketsched.mechanisms.allocation.regret import fitted_growth
-from opm_growth import single_job_growth
 
 UTILITY = PowerUtility(3.0, 0.5)
 

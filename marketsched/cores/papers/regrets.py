@@ -1,0 +1,139 @@
+"""The regret theorems of the three cores, measured: how regret grows, how much of the bound it is, and OPM's fit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.comparisons.comparing import Comparison
+from marketsched.cores.papers.ogasched import NAME as OGASCHED
+from marketsched.cores.papers.ogasched import TABLE_1, THEORY
+from marketsched.cores.papers.opm_growth import single_job_growth
+from marketsched.mechanisms.allocation.esdp.probability import all_ports_bound
+from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
+from marketsched.mechanisms.allocation.regret import fitted_growth
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.papers.claims import CheckedClaim, Claim, exact_row, interval_row, mean_row, ratio_row
+from marketsched.papers.runs import Array, Bench, Found, Panel, experiment, mean_line
+
+SHORT = "the theorem is about long horizons"
+DELTA = 0.05  # of OPM's Theorem 2, which holds with probability 1 - delta
+
+
+def _regrets(found: Comparison, policy: str) -> tuple[list[int], Array]:
+    """Return horizons, and regrets by seed and horizon."""
+    table = found.tables["regrets"]
+    own = table[table["policy"] == policy].pivot(index="seed", columns="slots", values="regret")
+    return own.columns.tolist(), own.to_numpy(dtype=np.float64)
+
+
+def _exponent(claim: Claim, horizons: list[int], regrets: Array) -> CheckedClaim:
+    """Return the row of the x of regret ~ T^x; without an interval where a regret is not positive."""
+    try:
+        fit = fitted_growth(horizons, regrets)
+    except InvalidParameterError:
+        return interval_row(claim, math.nan, math.nan, math.nan, len(regrets))
+    return interval_row(claim, fit.exponent, fit.low, fit.high, len(regrets))
+
+
+def _panel(title: str, lines: dict[str, tuple[list[int], Array]], y: str = "regret") -> Panel:
+    drawn = [mean_line(label, horizons, list(values.T)) for label, (horizons, values) in lines.items()]
+    return Panel(title, "slots", y, drawn)
+
+
+@experiment("ogasched-theorem1", "OgaSched paper, Theorem 1", "regret against the best fixed allocation")
+def _ogasched(bench: Bench) -> Found:
+    """How regret grows, and its share of the bound OgaSched (14), with the step OgaSched (26) and with Table 1's."""
+    slots = bench.length(2000, 8000)
+    rows: list[CheckedClaim] = []
+    lines, tables = {}, []
+    for at, policies in ((TABLE_1, [THEORY.lead, TABLE_1.lead]), (THEORY, [THEORY.lead])):
+        found = bench.compared(OGASCHED, at.changes, policies, slots, growth=True)
+        tables.append(found.tables["regrets"].assign(setting=at.words))
+        for policy in policies:
+            horizons, regrets = _regrets(found, policy)
+            beside = (
+                at.words if at.words else "" if policy == THEORY.lead else "Table 1's step, which has no proven bound"
+            )
+            text = f"{policy}, exponent x of regret ~ T^x"
+            rows.append(_exponent(Claim(text, "Theorem 1", "at most", 0.5, 0.0, 0.0, SHORT, beside), horizons, regrets))
+            best = found.runs[found.runs["policy"] == policy].sort_values("seed")
+            none = beside or "no claim: the paper states none"
+            claim = Claim(
+                f"{policy}, regret as a share of y*'s reward", "Theorem 1", "at least", 0.0, 0.0, setting=none
+            )
+            rows.append(mean_row(claim, best["regret_share"].to_numpy()))
+            if policy == THEORY.lead:
+                text = f"{policy}, regret as a share of the bound OgaSched (14)"
+                share = best["regret_over_bound"].to_numpy()
+                rows.append(mean_row(Claim(text, "Theorem 1", "at most", 1.0, 0.0, setting=beside), share))
+            lines[f"{policy}{', complete graph' if at.words else ''}"] = horizons, regrets
+    return Found(rows, [_panel("regret to y*", lines)], f"{slots} slots", pd.concat(tables, ignore_index=True))
+
+
+@experiment("esdp-theorem2", "ESDP paper, Theorems 1 and 2", "regret, doubling by doubling")
+def _esdp(bench: Bench) -> Found:
+    """Regret added by each doubling, which stays level if it grows like ln T; and how likely Theorem 1 is to hold."""
+    slots = bench.length(4000, 8000)
+    policies = ["esdp", "esdp:exploration=log:arrivals=plan"]
+    found = bench.compared("esdp-default", [], policies, slots, growth=True)
+    rows: list[CheckedClaim] = []
+    lines = {}
+    for policy in policies:
+        beside = "" if policy == "esdp" else "g = ln(t + 1), planned over the ports that have a job"
+        horizons, regrets = lines[policy] = _regrets(found, policy)
+        logs = np.log(horizons)
+        own = float(np.polyfit(logs, np.log(logs), 1)[0])  # that of ln T itself, at these horizons
+        text = f"{policy}, exponent x of regret ~ T^x, against that of ln T"
+        rows.append(_exponent(Claim(text, "Theorem 2", "at most", own, 0.0, 0.0, SHORT, beside), horizons, regrets))
+        added = np.diff(regrets, axis=1)
+        for k in range(1, added.shape[1]):
+            text = f"{policy}, regret from {horizons[k]} to {horizons[k + 1]} slots over that of the doubling before"
+            claim = Claim(text, "Theorem 2 (ln T: level)", "at most", 1.0, 1.0, 0.0, SHORT, beside)
+            rows.append(ratio_row(claim, added[:, k], added[:, k - 1]))
+    why = "the derivation of ESDP (35) from ESDP (34) leaves out the mean by which the exponent is divided"
+    for ports, chance, words in ((8, 0.9, ""), (10, 0.5, "ten ports that have a job half of the time")):
+        text = f"probability that all of {ports} ports have a job, each with {chance:g}; at most ESDP (35)"
+        bound = all_ports_bound([chance] * ports)
+        claim = Claim(text, "Theorems 1 and 2", "at most", bound, 0.0, why=why, setting=words)
+        rows.append(exact_row(claim, chance**ports))
+    return Found(rows, [_panel("regret to the oracle", lines)], f"{slots} slots", found.tables["regrets"])
+
+
+@experiment("opm-theorem2", "OPM paper, Theorem 2", "regret and fit of one job")
+def _opm(bench: Bench) -> Found:
+    """Regret and fit of OPS, one job for the whole horizon and budgets kept by the multiplier alone."""
+    longest = bench.length(4000, 16000)
+    horizons = [max(longest // part, 4) for part in (16, 4, 1)]
+    rng = np.random.default_rng(np.random.SeedSequence([bench.first, 2]))
+    prices, rates = rng.uniform(0.3, 1.0, 10), rng.uniform(0.1, 1.0, 10)
+    grown = single_job_growth(
+        prices, rates, 1.5, PowerUtility(3.0, 0.5), horizons, seeds=bench.runs, confidence=DELTA, rng=rng
+    )
+    text = "OPS, exponent x of regret ~ T^x (the logarithm in OPM (24) adds to 1/2)"
+    own = float(np.polyfit(np.log(horizons), np.log(grown.regret_scales), 1)[0])
+    rows = [_exponent(Claim(text, "Theorem 2", "at most", own, 0.0, 0.0, SHORT), horizons, grown.regrets)]
+    share = grown.regrets / grown.regret_scales
+    claim = Claim(f"OPS, regret over M sqrt(T ln(MT / delta)), T = {longest}", "Theorem 2", "at most", 1.0, 0.0)
+    rows.append(mean_row(claim, share[:, -1]))
+    fits: NDArray[np.float64] = grown.fits / grown.fit_bounds
+    for place, horizon in enumerate(horizons):
+        text = f"OPS, Fit_T over its bound OPM (74), T = {horizon}"
+        rows.append(
+            mean_row(Claim(text, "Theorem 2, with the constants of Theorem 3", "at most", 1.0, 0.0), fits[:, place])
+        )
+    panels = [
+        _panel("regret", {"OPS": (horizons, grown.regrets)}),
+        _panel("fit", {"OPS": (horizons, grown.fits)}, "Fit_T, credits"),
+    ]
+    sizes = f"10 machines, up to {longest} slots, delta = {DELTA:g}"
+    names = ["seed", "slots", "regret", "fit"]
+    points = [
+        (seed, horizon, grown.regrets[seed, place], grown.fits[seed, place])
+        for seed in range(bench.runs)
+        for place, horizon in enumerate(horizons)
+    ]
+    return Found(rows, panels, sizes, pd.DataFrame(points, columns=names))

@@ -1,0 +1,137 @@
+"""The owner of a repeated market as a Mesa agent: day after day it chooses a report, and learns from what it earned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.learners import LEARNERS, Draw
+from marketsched.agents.learning import TRUTH, Learning, ReportMenu
+from marketsched.agents.lies import ScaleValue, Strategy, Truthful
+from marketsched.agents.mesa_agent import MarketAgent
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.study.learning.best_response import BestResponding
+from marketsched.study.learning.repeated_market import PlayedDay
+
+if TYPE_CHECKING:
+    from marketsched.study.learning.learning_market import LearningMarket
+
+Rule = str | Strategy | Callable[[np.random.Generator], "Learning | BestResponding"]
+RULES = ("truthful", "best-responding", *LEARNERS)
+
+
+class LearningOwner(MarketAgent):
+    """An owner with jobs on many days.
+
+    Attributes
+    ----------
+    owner : str
+        Its name in the market.
+    rule : str
+        How it chooses, by name.
+    mind : Learning, BestResponding or Strategy
+        What chooses.
+    strategy : Strategy
+        How it reports on the current day.
+    choice : str
+        The name of that in the menu, or what the strategy is.
+    factor : float
+        By which it multiplies values; NaN if it lies about something else.
+    truth_probability : float
+        How likely it was to tell the truth that day.
+    utility, total_utility : float
+        Of the last day and of all days, credits.
+    """
+
+    def __init__(
+        self,
+        model: LearningMarket,
+        place: int,
+        rule: Rule,
+        rng: np.random.Generator,
+        horizon: int | None,
+    ) -> None:
+        super().__init__(model, place + 1)
+        self.owner = model.market.owners[place]
+        self.rule, self.mind = _mind(rule, model.market.menu, rng, horizon)
+        self.strategy: Strategy = Truthful()
+        self.choice, self.factor, self.truth_probability = TRUTH, 1.0, 1.0
+        self.utility = self.total_utility = 0.0
+        self._draw: Draw | None = None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it learns from what every report of the menu would have earned."""
+        return isinstance(self.mind, Learning) and self.mind.learner(self.model.market.public).sees == "all"
+
+    def choose(self) -> Strategy:
+        """Choose how to report today."""
+        mind, menu, public = self.mind, self.model.market.menu, self.model.market.public
+        if isinstance(mind, Learning):
+            probabilities = mind.learner(public).probabilities
+            self._draw = mind.choose(public)
+            self.strategy, self.choice = menu.strategies[self._draw.action], menu.names[self._draw.action]
+            self.truth_probability = float(probabilities[menu.truth])
+        else:
+            self.strategy = mind.strategy if isinstance(mind, BestResponding) else mind
+            self.choice = name_of(self.strategy)
+            self.truth_probability = float(isinstance(self.strategy, Truthful))
+        self.factor = _factor(self.strategy)
+        return self.strategy
+
+    def learn(self, played: PlayedDay, utility: float, otherwise: NDArray[np.float64] | None) -> None:
+        """Learn from a day, and see nothing but what an owner may see.
+
+        Parameters
+        ----------
+        played : PlayedDay
+        utility : float
+            Credits that it earned.
+        otherwise : ndarray, shape (n_actions,), or None
+            What each report of the menu would have earned, of an owner that may see it.
+        """
+        self.utility = utility
+        self.total_utility += utility
+        if isinstance(self.mind, Learning) and self._draw is not None:
+            self.mind.learn(self._draw, utility if otherwise is None else otherwise.copy())
+        elif isinstance(self.mind, BestResponding):
+            self.mind.look(self.model.market, played, self.owner)
+
+
+def _mind(
+    rule: Rule, menu: ReportMenu, rng: np.random.Generator, horizon: int | None
+) -> tuple[str, Learning | BestResponding | Strategy]:
+    """Return the name of a rule, and what chooses by it."""
+    if isinstance(rule, str):
+        if rule not in RULES:
+            raise UnknownNameError(f"rule {rule!r} is unknown: expected one of {', '.join(RULES)}")
+        if rule == "truthful":
+            return rule, Truthful()
+        if rule == "best-responding":
+            return rule, BestResponding(rng=rng)
+        return rule, Learning(menu, rule, rng=rng, horizon=horizon)
+    if isinstance(rule, Strategy):
+        return name_of(rule), rule
+    mind = rule(rng) if callable(rule) else rule
+    if not isinstance(mind, (Learning, BestResponding)):
+        raise InvalidParameterError(f"rule {rule!r}: expected a name, a strategy, or what makes a learning owner")
+    if isinstance(mind, Learning) and mind.menu != menu:
+        raise InvalidParameterError(f"rule {rule!r} has the menu {mind.menu.names}: expected that of the market")
+    return type(mind).__name__.lower(), mind
+
+
+def name_of(strategy: Strategy) -> str:
+    """Return "truth", or what a strategy is."""
+    return TRUTH if isinstance(strategy, Truthful) else repr(strategy)
+
+
+def _factor(strategy: Strategy) -> float:
+    """Return by what a strategy multiplies values; NaN if it does something else."""
+    if isinstance(strategy, Truthful):
+        return 1.0
+    misreport = getattr(strategy, "misreport", strategy)  # of a best response
+    lie = getattr(misreport, "lie", misreport)
+    return lie.f if isinstance(lie, ScaleValue) else np.nan
