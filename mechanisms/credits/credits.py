@@ -155,6 +155,8 @@ class Credits(ArrivalMarket):
     @property
     def upgrades(self) -> list[Upgrade]:
         """What became regular, in order, but what is forgotten."""
+        for row, each in self._open.items():
+            each.unpaid = int(self._present.jobs["unpaid"][row])
         return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
 
     def forget(self, job: JobId) -> None:
@@ -250,7 +252,8 @@ class Credits(ArrivalMarket):
         for row in gone:
             x = self._in_row.pop(row)
             if row in self._open:
-                self._open.pop(row).left = now
+                waited = self._open.pop(row)
+                waited.left, waited.unpaid = now, int(jobs["unpaid"][row])
             if jobs["state"][row] == HERE:
                 kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
                 if x.start:

@@ -34,6 +34,7 @@ JOB = np.dtype(
         ("group", "i8"),  # of jobs alike in nodes and announced length
         ("mean", "f8"),  # announced, rounds
         ("density", "f8"),  # announced value per node and expected round, credits
+        ("rate", "f8"),  # locked, credits per node and round
     ]
 )
 
@@ -109,17 +110,32 @@ class Present(Rows):
 
     def __init__(self) -> None:
         super().__init__(JOB)
+        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
 
     def add(
         self, offer: int, width: int, band: int, *,
-        latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
+        rate: float, latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
     ) -> int:  # fmt: skip
         """Add a job, the last to arrive; return its row."""
         ends = (latest, min(last_start, latest))
-        return self.enter((offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density))  # as `JOB`
+        return self.enter(
+            (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)
+        )  # as `JOB`
+
+    def enter(self, columns: tuple[Any, ...]) -> int:
+        """Add a job, the last to arrive; return its row."""
+        self._queue = None
+        return super().enter(columns)
 
     def queue(self) -> NDArray[np.int64]:
         """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
-        rows = self.turn[: self.n]
-        queue: NDArray[np.int64] = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
-        return queue
+        if self._queue is None:
+            rows = self.turn[: self.n]
+            self._queue = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
+        return self._queue
+
+    def give_back(self, rows: list[int]) -> None:
+        """Let the rows of jobs that have left be used again."""
+        super().give_back(rows)
+        if rows:
+            self._queue = None
