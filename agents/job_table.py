@@ -110,10 +110,7 @@ class JobTable(Sequence[Job]):
         columns = self.columns(max_delay)
         if columns is None:
             return np.fromiter((job.truth.value.highest for job in self), np.float64, len(self))
-        found = np.zeros(columns.n)  # curves do not rise: of their steps the first is the highest
-        some = columns.begins[1:] > columns.begins[:-1]
-        found[some] = columns.values[columns.begins[:-1][some]]
-        return found
+        return columns.highest
 
     @property
     def last_birth(self) -> int:

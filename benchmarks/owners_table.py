@@ -91,10 +91,11 @@ def market_at(name: str, load: float, seed: int, window: int) -> Workload:
     return market_of(log, replace(whole, stretch=stretch), LogRule(), rng=seed)
 
 
-def figures_of(label: str, workload: Workload, bound: float) -> dict[str, Any]:
-    """Play a market; return its figures, in %."""
-    mechanism, began = made(label, workload), time.process_time()
-    events = play(MarketLoop(mechanism), TruthfulOwners(workload.jobs), workload.horizon)
+def figures_of(label: str, workload: Workload, bound: float, told: Workload | None = None) -> dict[str, Any]:
+    """Play a market; return its figures, in %. ``told`` has what owners report, where that is not the truth."""
+    reported = workload if told is None else told
+    mechanism, began = made(label, reported), time.process_time()
+    events = play(MarketLoop(mechanism), TruthfulOwners(reported.jobs), workload.horizon)
     seconds = time.process_time() - began
     jobs: dict[Any, Any] = {job.name: job for job in workload.jobs}
     got = dict.fromkeys(jobs, 0.0)

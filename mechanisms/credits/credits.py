@@ -24,7 +24,6 @@ utility of an owner is the value of its jobs that are completed, with no payment
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -46,8 +45,6 @@ from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.signals import announced_durations, announced_mean
 from marketsched.mechanisms.values import importance
-
-MOST_UPGRADES = 100_000  # that are kept for the table: a market may run for years
 
 
 @dataclass(slots=True)
@@ -139,7 +136,7 @@ class Credits(ArrivalMarket):
         self.accounts = Accounts(shares, newcomers, owners)
         self.purses = Purses(self.accounts, self.capacity, income, carry_rounds, start)
         self.turns = Turns(self.accounts, KEPT)
-        self.upgrades: deque[Upgrade] = deque(maxlen=MOST_UPGRADES)
+        self._upgrades: dict[JobId, list[Upgrade]] = {}  # until the name of the job is forgotten
         self.patience, self.margin = patience, margin
         self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
         self._memory = Memory()
@@ -154,6 +151,18 @@ class Credits(ArrivalMarket):
     def wants_owners(shares: object = None, **_: object) -> bool:
         """Tell whether these parameters need the names of all owners."""
         return shares is None
+
+    @property
+    def upgrades(self) -> list[Upgrade]:
+        """What became regular, in order, but what is forgotten."""
+        for row, each in self._open.items():
+            each.unpaid = int(self._present.jobs["unpaid"][row])
+        return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
+
+    def forget(self, job: JobId) -> None:
+        """Forget the name of a job that has left, and that it was regular."""
+        super().forget(job)
+        self._upgrades.pop(job, None)
 
     @property
     def load(self) -> int:
@@ -173,7 +182,7 @@ class Credits(ArrivalMarket):
         purses.follow()
         credits = {name: getattr(purses, name) / CREDIT for name in ("incomes", "caps", "held", "spent", "expired")}
         owners = {"owner": names, "part": self.accounts.parts, **credits}
-        rows, columns = list(self.upgrades), [each.name for each in fields(Upgrade)]
+        rows, columns = self.upgrades, [each.name for each in fields(Upgrade)]
         upgrades = {name: [getattr(row, name) for row in rows] for name in columns}
         upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
         return {"purses": owners, "upgrades": upgrades}
@@ -243,7 +252,8 @@ class Credits(ArrivalMarket):
         for row in gone:
             x = self._in_row.pop(row)
             if row in self._open:
-                self._open.pop(row).left = now
+                waited = self._open.pop(row)
+                waited.left, waited.unpaid = now, int(jobs["unpaid"][row])
             if jobs["state"][row] == HERE:
                 kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
                 if x.start:
@@ -282,7 +292,7 @@ class Credits(ArrivalMarket):
             x, width, owner = self._in_row[row], int(jobs["width"][row]), int(jobs["owner"][row])
             purse, bound = float(purses.held[owner]) / CREDIT, purses.longest_wait(width, self.patience)
             self._open[row] = Upgrade(x.job, x.owner, now, cost, purse, threshold, bound)
-            self.upgrades.append(self._open[row])
+            self._upgrades.setdefault(x.job, []).append(self._open[row])
             self._counts["upgrades"] += 1
         n = self._present.n
         while n and jobs["arrival"][self._present.turn[n - 1]] == now:

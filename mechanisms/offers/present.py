@@ -86,7 +86,6 @@ class Rows:
         self.turn = np.zeros(64, dtype=np.int64)
         self.n = 0
         self._free = list(range(63, -1, -1))
-        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
 
     def enter(self, columns: tuple[Any, ...]) -> int:
         """Add a job, the last to arrive; return its row."""
@@ -99,14 +98,11 @@ class Rows:
         self.jobs[row] = columns
         self.turn[self.n] = row
         self.n += 1
-        self._queue = None
         return row
 
     def give_back(self, rows: list[int]) -> None:
         """Let the rows of jobs that have left be used again."""
         self._free += rows
-        if rows:
-            self._queue = None
 
 
 class Present(Rows):
@@ -114,6 +110,7 @@ class Present(Rows):
 
     def __init__(self) -> None:
         super().__init__(JOB)
+        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
 
     def add(
         self, offer: int, width: int, band: int, *,
@@ -121,8 +118,14 @@ class Present(Rows):
     ) -> int:  # fmt: skip
         """Add a job, the last to arrive; return its row."""
         ends = (latest, min(last_start, latest))
-        columns = (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)  # as `JOB`
-        return self.enter(columns)
+        return self.enter(
+            (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)
+        )  # as `JOB`
+
+    def enter(self, columns: tuple[Any, ...]) -> int:
+        """Add a job, the last to arrive; return its row."""
+        self._queue = None
+        return super().enter(columns)
 
     def queue(self) -> NDArray[np.int64]:
         """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
@@ -130,3 +133,9 @@ class Present(Rows):
             rows = self.turn[: self.n]
             self._queue = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
         return self._queue
+
+    def give_back(self, rows: list[int]) -> None:
+        """Let the rows of jobs that have left be used again."""
+        super().give_back(rows)
+        if rows:
+            self._queue = None

@@ -175,7 +175,7 @@ def _ranks(mine: Sequence[Job], public: PublicInformation) -> Iterator[AllJobs]:
 
 
 def _hoards(mine: Sequence[Job], public: PublicInformation) -> Iterator[AllJobs]:
-    """Yield reports by which some jobs are worth nothing."""
+    """Yield reports by which some jobs are worth nothing, all of them alike."""
     own = [_density(job) for job in mine]
     middle, half = float(np.median(own)), len(mine) // 2
     kept = {
@@ -184,9 +184,8 @@ def _hoards(mine: Sequence[Job], public: PublicInformation) -> Iterator[AllJobs]
         "every second job is worth nothing": [i % 2 == 0 for i in range(len(mine))],
     }
     for words, keeps in kept.items():
-        nothing = ScaleValue(GHOST)
-        named = [job for job, keep in zip(mine, keeps, strict=True) if not keep]
-        yield AllJobs("hoard", words, {job.name: nothing.report(job.truth, public) for job in named})
+        alike = [each if keep else GHOST * middle for each, keep in zip(own, keeps, strict=True)]
+        yield AllJobs("hoard", words, _of_densities(mine, alike, public))
 
 
 def _known(job: Job) -> StatementOfWork:
