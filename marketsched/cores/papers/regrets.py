@@ -27,7 +27,7 @@ def _regrets(found: Comparison, policy: str) -> tuple[list[int], Array]:
     """Return horizons, and regrets by seed and horizon."""
     table = found.tables["regrets"]
     own = table[table["policy"] == policy].pivot(index="seed", columns="slots", values="regret")
-    return own.columns.tolist(), own.to_numpy(dtype=np.float64)
+    return [int(each) for each in own.columns], np.asarray(own.to_numpy(), dtype=np.float64)
 
 
 def _exponent(claim: Claim, horizons: list[int], regrets: Array) -> CheckedClaim:
