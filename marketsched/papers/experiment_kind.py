@@ -110,8 +110,19 @@ def _headline(meta: Mapping[str, Any]) -> str:
 
 
 def _claims_printed(claims: pd.DataFrame) -> list[Any]:
-    """Return the claims as a table, and each different reason once, with the number that the rows have for it."""
+    """Return the claims as tables, and each different reason once, with the number that the rows have for it.
+
+    Those at another setting than the paper's have a table of their own for each.
+    """
     reasons = {reason: i for i, reason in enumerate(dict.fromkeys(x for x in claims["reason"] if x), 1)}
+    parts: list[Any] = []
+    for setting, own in claims.groupby("setting", sort=False):
+        parts += [Text("beside it, not counted: " + str(setting), style="bold")] if setting else []
+        parts.append(_table_of(own, reasons))
+    return [*parts, *(Text(f"({i}) {reason}", style="dim") for reason, i in reasons.items())]
+
+
+def _table_of(claims: pd.DataFrame, reasons: Mapping[str, int]) -> WordTable:
     table = WordTable()
     table.add_column("", overflow="fold", min_width=30)
     for title in ("paper", "ours", "[95 %]", "single seeds"):
@@ -126,13 +137,13 @@ def _claims_printed(claims: pd.DataFrame) -> list[Any]:
             _pair(row["least"], row["most"]),
             row["verdict"] + mark,
         )
-        table.add_row(_quantity(row), *cells)
-    return [table, *(Text(f"({i}) {reason}", style="dim") for reason, i in reasons.items())]
+        table.add_row(row["quantity"], *cells)
+    return table
 
 
 def _quantity(row: Mapping[Any, Any]) -> str:
-    """Return what was measured, and the setting if it is not the paper's: such rows are not counted."""
-    return f"{row['quantity']} [not counted, beside it: {row['setting']}]" if row["setting"] else str(row["quantity"])
+    """Return what was measured, and the setting if it is not the paper's."""
+    return f"{row['quantity']} [{row['setting']}]" if row["setting"] else str(row["quantity"])
 
 
 def _amount(value: float) -> str:

@@ -2,7 +2,7 @@
 
 ENTRIES = {
     "command": {"reproduce": "marketsched.papers.command:reproduce"},
-    "experiments": {"mechanism": "marketsched.papers.mechanism"},
+    "experiments": {"mechanism": "marketsched.papers.mechanism", "hidden": "marketsched.papers.hidden"},
     "result": {
         "experiment": "marketsched.papers.experiment_kind:ExperimentKind",
         "reproduced": "marketsched.papers.experiment_kind:ReproducedKind",

@@ -38,6 +38,9 @@ from .oga.instances import published_instance as published_instance
 from .oga.instances import small_integer_instance as small_integer_instance
 from .oga.multiple_arrivals import PortCopies as PortCopies
 from .oga.oga import OgaSched as OgaSched
+from .oga.printed_projection import printed_projection as printed_projection
+from .oga.weighted_cluster import WeightedCluster as WeightedCluster
+from .oga.weighted_cluster import WeightedOga as WeightedOga
 from .opm.baselines import DeadlineAware as DeadlineAware
 from .opm.baselines import FairScheduler as FairScheduler
 from .opm.baselines import StateSeeingFair as StateSeeingFair

@@ -31,9 +31,9 @@ def test_a_reproduction_is_one_page_with_every_experiment(folder):
     assert inside == pictures and len(pictures) == 2
     cells = page.texts["td"]
     paper = cells.index("ESDP paper")
-    assert cells[paper : paper + 7] == ["ESDP paper", "1", "3", "1", "1", "0", "1"]  # claims, then each verdict
+    assert cells[paper : paper + 8] == ["ESDP paper", "1", "3", "1", "1", "0", "0", "1"]  # claims, then each verdict
     both = cells.index("all")
-    assert cells[both : both + 7] == ["all", "2", "4", "2", "1", "0", "1"]
+    assert cells[both : both + 8] == ["all", "2", "4", "2", "1", "0", "0", "1"]
     assert {"share <b>", "level", "gain", "not reproduced (1)", "same direction (2)"} <= set(cells)
     assert "known [sic]" in page.text and "<b>" not in report_page(folder)
     assert ("td", "class", "bad") in page.attributes and ("td", "class", "good") in page.attributes

@@ -68,7 +68,9 @@ TABLE_1 = Setting(
     ("drf", "fairness", "binpacking:demand=total", "spreading:demand=total"),
     (f"{INSTANCE}.ports_per_instance=2.5",),
 )
-THEORY = Setting("step (26), every port at every instance", "ogasched", ("drf", "fairness", "binpacking"))
+THEORY = Setting(
+    "step (26); every port at every instance, unless the density varies", "ogasched", ("drf", "fairness", "binpacking")
+)
 
 
 def _both(play: Callable[[Bench, Setting], Found]) -> Callable[[Bench], Found]:

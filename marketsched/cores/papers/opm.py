@@ -197,7 +197,7 @@ def _figure_3(bench: Bench, at: Load) -> Found:
     found = at.compared(bench, 0.8, [*policies, FAIR])
     own = {policy: totals(found, policy) / totals(found, FAIR) for policy in policies}
     moved = {policy: totals(found, policy, "migrations") / found.meta["machines"] for policy in policies}
-    drawn = f"{JOBS}; where many jobs crowd, most machines change hands in every slot, at the load of Fig. 1b few do"
+    drawn = f"{JOBS}; at the load of Fig. 1b half of the machines change hands in a slot, where jobs crowd nearly all"
     rows = []
     for policy, gain, share in ((small, 1.40, 0.20), (large, 1.17, 0.03)):
         claim = Claim(f"{policy} / fair, utility", "Section VI, Fig. 3a", "number", gain, 1.0, 0.005, JOBS)

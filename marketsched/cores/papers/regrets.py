@@ -1,4 +1,4 @@
-"""The regret theorems of the three cores, measured: how regret grows, how much of the bound it is, and OPM's fit."""
+"""Theorems of the cores' papers, measured: how regret grows, its share of bounds, OPM's fit; and Algorithm 1."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.comparisons.comparing import Comparison
+from marketsched.config.scenario import Scenario
 from marketsched.cores.papers.ogasched import NAME as OGASCHED
 from marketsched.cores.papers.ogasched import TABLE_1, THEORY
 from marketsched.cores.papers.opm_growth import single_job_growth
 from marketsched.mechanisms.allocation.esdp.probability import all_ports_bound
+from marketsched.mechanisms.allocation.oga.printed_projection import printed_projection
 from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
 from marketsched.mechanisms.allocation.regret import fitted_growth
+from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.papers.claims import CheckedClaim, Claim, exact_row, interval_row, mean_row, ratio_row
-from marketsched.papers.runs import Array, Bench, Found, Panel, experiment, mean_line
+from marketsched.papers.runs import Array, Bench, Found, Line, Panel, experiment, mean_line
 
 SHORT = "the theorem is about long horizons"
 DELTA = 0.05  # of OPM's Theorem 2, which holds with probability 1 - delta
@@ -27,7 +30,7 @@ def _regrets(found: Comparison, policy: str) -> tuple[list[int], Array]:
     """Return horizons, and regrets by seed and horizon."""
     table = found.tables["regrets"]
     own = table[table["policy"] == policy].pivot(index="seed", columns="slots", values="regret")
-    return [int(each) for each in own.columns], np.asarray(own.to_numpy(), dtype=np.float64)
+    return [int(slots) for slots in own.columns], own.to_numpy(dtype=np.float64)
 
 
 def _exponent(claim: Claim, horizons: list[int], regrets: Array) -> CheckedClaim:
@@ -72,6 +75,40 @@ def _ogasched(bench: Bench) -> Found:
                 rows.append(mean_row(Claim(text, "Theorem 1", "at most", 1.0, 0.0, setting=beside), share))
             lines[f"{policy}{', complete graph' if at.words else ''}"] = horizons, regrets
     return Found(rows, [_panel("regret to y*", lines)], f"{slots} slots", pd.concat(tables, ignore_index=True))
+
+
+@experiment("ogasched-algorithm1", "OgaSched paper, Algorithm 1", "the projection as printed, and the exact one")
+def _algorithm_1(bench: Bench) -> Found:
+    """In how many columns (an instance and a type) of OgaSched's steps the printed procedure does not project."""
+    slots = bench.length(20, 20)
+    shares = []
+    for seed in range(bench.first, bench.first + bench.runs):
+        bench.tell(f"seed {seed}")
+        world = Scenario.load(OGASCHED).with_changes(*TABLE_1.changes).cluster.world(seed)
+        cluster, columns = world.cluster, world.cluster.layout.columns
+        choice = Scenario.load(OGASCHED).cluster.choices([TABLE_1.lead])[0]
+        policy, environment = world.policy(choice, slots), world.environment()
+        differs = outside = seen = 0
+        for decision, outcome in slot_by_slot(policy, environment, slots):
+            gradient = cluster.gradient(outcome.feedback[0], cluster.layout.to_dense(np.asarray(decision)))
+            ahead = np.asarray(decision) + policy.last_step * cluster.layout.to_channels(gradient)
+            exact = cluster.layout.to_channels(cluster.project(cluster.layout.to_dense(ahead)))
+            for column, capacity in enumerate(cluster.capacities.ravel().tolist()):
+                own = slice(columns[column], columns[column + 1])
+                printed = printed_projection(ahead[own], cluster.bounds[own], capacity)
+                slack = 1e-9 * max(1.0, capacity)
+                differs += bool(np.abs(printed - exact[own]).max(initial=0.0) > slack)
+                outside += bool((printed > cluster.bounds[own] + slack).any())
+                seen += 1
+        shares.append((differs / seen, outside / seen))
+    apart, over = np.array(shares).T
+    rows = []
+    for text, values in (("is not the projection", apart), ("gives a port more than it requires", over)):
+        claim = Claim(f"share of columns in which Algorithm 1 as printed {text}", "Section 3.2", "at most", 0.0, 0.0)
+        rows.append(mean_row(claim, values))
+    seeds = list(range(bench.first, bench.first + bench.runs))
+    lines = [Line("not the projection", seeds, apart.tolist()), Line("more than required", seeds, over.tolist())]
+    return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", pd.DataFrame())
 
 
 @experiment("esdp-theorem2", "ESDP paper, Theorems 1 and 2", "regret, doubling by doubling")

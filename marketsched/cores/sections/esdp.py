@@ -38,7 +38,8 @@ class _BuiltChannels:
 class _PublishedChannels(Strict):
     """The setting of the ESDP paper's Table 3: Gaussian utilities, scaled into [0, 1].
 
-    ``unit`` is what utilities less scaled costs are divided by before they are cut off at 0 and 1.
+    ``unit`` is what utilities less scaled costs are divided by before they are cut off at 0 and 1. ``capacity`` of the
+    cluster is one number for all types, or a range from which each type's is drawn.
     """
 
     kind: Literal["published"]
@@ -46,7 +47,7 @@ class _PublishedChannels(Strict):
     servers: Count = 40
     types: Count = 3
     edge_probability: PositiveShare = 0.1
-    capacity: Count = 2
+    capacity: Count | CountRange = 2
     requests: CountRange = (1, 2)
     unit: Positive = 1.0
 

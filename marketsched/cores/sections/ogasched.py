@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
@@ -21,7 +21,8 @@ from marketsched.mechanisms.allocation.oga.instances import (
     published_instance,
     small_integer_instance,
 )
-from marketsched.mechanisms.errors import placed
+from marketsched.mechanisms.allocation.oga.weighted_cluster import WeightedCluster
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Count, Finite, Positive, PositiveShare, Share
 from marketsched.mechanisms.memory import check_memory
 
@@ -43,7 +44,9 @@ class _DrawnFamily(Strict):
 
     ``contention`` multiplies what jobs ask for. ``gain`` is the utility of every resource on every
     instance, OgaSched (27), ``mixed``: drawn for each of them. ``alpha`` and ``overhead`` (beta) are
-    the ranges that these coefficients are drawn from.
+    the ranges that these coefficients are drawn from. ``weights`` is the range of w_l^k, by which a job type's gain
+    of a type is multiplied (None: 1). With ``joint`` gains are of the total of all instances, OgaSched (5), with the
+    utilities of the first.
     """
 
     ports: Count = 10
@@ -52,6 +55,17 @@ class _DrawnFamily(Strict):
     gain: Gain = "mixed"
     alpha: PositiveRange = (1.0, 1.5)
     overhead: ShareRange = (0.3, 0.5)
+    weights: PositiveRange | None = None
+    joint: StrictBool = False
+
+    def weighted(self, cluster: BipartiteCluster, rng: np.random.Generator) -> BipartiteCluster:
+        """Return the cluster with its weights and joint gains, if it has any."""
+        if self.weights is None and not self.joint:
+            return cluster
+        shape = (cluster.n_ports, cluster.n_types)
+        weights = np.ones(shape) if self.weights is None else rng.spawn(1)[0].uniform(*self.weights, shape)
+        parts = (cluster.requirements, cluster.capacities, cluster.channels, cluster.gain, cluster.alpha)
+        return WeightedCluster(*parts, cluster.overhead, weights=weights, joint=self.joint)
 
     def _common(self) -> dict[str, Any]:
         return {
@@ -190,6 +204,10 @@ class OgaSchedCluster(ClusterCore):
         instance_rng, arrivals_rng, policy_rng, _ = streams
         with placed("cluster.instance"):
             cluster = self.instance.build(instance_rng, data)
+            if isinstance(self.instance, _DrawnFamily):
+                cluster = self.instance.weighted(cluster, instance_rng)
+            if self.gangs is not None and isinstance(cluster, WeightedCluster):
+                raise InvalidParameterError("gangs", legal="none with weights or joint gains")
         arrivals = self.arrivals.build(cluster.n_ports, self.slots, arrivals_rng, data)
         gangs = self.gangs
         divided = None if gangs is None else lambda ports: gangs.build(ports, instance_rng.spawn(1)[0])

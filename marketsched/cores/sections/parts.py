@@ -10,7 +10,12 @@ from pydantic import BeforeValidator, Field
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
 from marketsched.cores.sections.core import Data
-from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, BernoulliArrivals, RecordedArrivals
+from marketsched.mechanisms.allocation.arrivals import (
+    ArrivalProcess,
+    BernoulliArrivals,
+    BinomialArrivals,
+    RecordedArrivals,
+)
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Count, Finite, Positive
 
@@ -59,10 +64,14 @@ def _probabilities(x: object) -> float | tuple[float, ...]:
 
 
 class Bernoulli(Strict):
-    """In every slot a job at each port with this probability; a list has one for each port."""
+    """In every slot a job at each port with this probability; a list has one for each port.
+
+    Up to ``at_most`` jobs come to a port in one slot, each with this probability and independently.
+    """
 
     kind: Literal["bernoulli"]
     probability: Annotated[float | tuple[float, ...], BeforeValidator(_probabilities)] = 0.7
+    at_most: Count = 1
 
     def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
         """Return the process; ``data`` is not used.
@@ -79,6 +88,8 @@ class Bernoulli(Strict):
                 place="cluster.arrivals.probability",
                 legal=f"one number, or {n_ports}, one a port",
             )
+        if self.at_most > 1:
+            return BinomialArrivals(np.full(n_ports, self.at_most), given, rng)
         return BernoulliArrivals(given, rng, n_ports)
 
 

@@ -21,6 +21,7 @@ from marketsched.config.strict_yaml import parse_yaml, validated
 from marketsched.mechanisms.allocation import GangCluster, GangOga, GeneralOpm, Opm
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.oga import OgaSched, geometric_step
+from marketsched.mechanisms.allocation.oga.weighted_cluster import WeightedCluster, WeightedOga
 from marketsched.mechanisms.allocation.slot_loop import Policy
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
 from marketsched.mechanisms.legal import Count, Finite, Named, Positive, check_fields
@@ -54,11 +55,15 @@ class OgaSchedPolicy:
         if self.step == "theory" and self.decay != 1.0:
             raise InvalidParameterError(f"decay = {self.decay!r}: expected 1 with step = 'theory', or a step to shrink")
 
-    def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched:
+    def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched | WeightedOga:
         """Return the policy in its first slot."""
         step: Any = self.step
         if not isinstance(self.step, str) and self.decay != 1.0:
             step = geometric_step(self.step, self.decay, horizon)
+        if isinstance(cluster, WeightedCluster):
+            if self.peek:
+                raise InvalidParameterError(place="peek", value=True, legal="false with joint gains or weights")
+            return WeightedOga(cluster, horizon, step=step)
         return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
 
 

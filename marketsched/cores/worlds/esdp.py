@@ -13,6 +13,8 @@ from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, Reference
 from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
+from marketsched.mechanisms.allocation.esdp.multiple_arrivals import CopiedUtilities, copied_channels
+from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -61,6 +63,13 @@ class EsdpWorld(CoreWorld):
         slots: int,
         policy_rng: np.random.Generator,
     ) -> None:
+        if arrivals.most.max() > 1:
+            if isinstance(channels, GangChannels):
+                raise InvalidParameterError("cluster.arrivals: expected at most one job a port and slot, with gangs")
+            copies = PortCopies(arrivals.most)
+            channels, originals = copied_channels(channels, copies)
+            servers, costs = servers[originals], None if costs is None else costs[originals]
+            utilities, arrivals = CopiedUtilities(utilities, originals), CopiedArrivals(arrivals, copies)
         self.channels, self.servers, self.costs, self.slots = channels, servers, costs, slots
         self._utilities, self._arrivals, self._policy_rng = utilities, arrivals, policy_rng
         self.gangs = isinstance(channels, GangChannels)

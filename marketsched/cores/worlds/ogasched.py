@@ -16,6 +16,7 @@ from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnv
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
 from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
+from marketsched.mechanisms.allocation.oga.weighted_cluster import WeightedCluster
 from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class OgaSchedWorld(CoreWorld):
         """Return ``none``, and for OgaSched that does not look first its capacity prices."""
         if self.gang is not None:
             raise InvalidParameterError("cluster.gangs: expected none where owners may lie")
+        if isinstance(self.cluster, WeightedCluster):
+            raise InvalidParameterError("cluster.instance: expected no weights or joint gains where owners may lie")
         made = self.policy(choice, 1)
         return PAYMENTS if isinstance(made, OgaSched) and made.observes == "nothing" else PAYMENTS[:1]
 
@@ -96,6 +99,8 @@ class OgaSchedWorld(CoreWorld):
 
     def reference(self, slots: int) -> Reference:
         """Return the reward of the best fixed allocation y* in the first ``slots`` slots, without gangs' rule."""
+        if isinstance(self.cluster, WeightedCluster):
+            return Reference()  # the search knows separable gains alone
         found = best_fixed_allocation(self.cluster, self.arrival_counts(slots), tolerance=TOLERANCE)
         return Reference(found.value, found.gap)
 

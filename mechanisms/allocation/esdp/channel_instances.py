@@ -82,7 +82,7 @@ def published_channels(
     n_servers: Count = 40,
     n_types: Count = 3,
     edge_probability: PositiveShare = 0.1,
-    capacity: Count = 2,
+    capacity: int | tuple[int, int] = 2,
     requests: tuple[int, int] = (1, 2),
     probability: Share = 0.9,
     unit: Positive = 1.0,
@@ -97,10 +97,11 @@ def published_channels(
         L, R, K.
     edge_probability : float
         Of a channel between a port and a server, in (0, 1]. Graphs without any channel are drawn again.
-    capacity : int
-        Of every resource type, cluster-wide.
+    capacity : int or tuple of two int
+        Of every resource type, cluster-wide, >= 1; or lowest and highest, uniform for each type ("between 1 and 2").
     requests : tuple of two int
-        Lowest and highest request of a channel, uniform; at most ``capacity``.
+        Lowest and highest request of a channel, uniform; at most the capacity. Of a type that has less than the highest
+        request, at most what it has.
     probability : float
         Of a job at a port in a slot.
     unit : float
@@ -121,8 +122,10 @@ def published_channels(
     rng = generator_of(rng)
     if len(requests) != 2:
         raise InvalidParameterError(f"requests = {requests!r}: expected lowest and highest")
-    lowest = Whole(0, capacity).check("requests[0]", requests[0])
-    highest = Whole(lowest, capacity).check("requests[1]", requests[1])
+    least_there, most_there = (capacity, capacity) if isinstance(capacity, int) else capacity
+    most_there = Whole(Whole(1).check("capacity", least_there)).check("capacity", most_there)
+    lowest = Whole(0, least_there).check("requests[0]", requests[0])
+    highest = Whole(lowest, most_there).check("requests[1]", requests[1])
     least = LEAST_CHANNELS / (n_ports * n_servers)
     if edge_probability < least:  # drawn again until there is a channel, which would take for ever
         raise InvalidParameterError(
@@ -136,11 +139,14 @@ def published_channels(
     while not edges.any():
         edges = rng.random((n_ports, n_servers)) < edge_probability
     ports, servers = np.nonzero(edges)
-    asked = rng.integers(lowest, highest + 1, (len(ports), n_types))
+    there = np.full(n_types, most_there)
+    if least_there < most_there:
+        there = rng.spawn(1)[0].integers(least_there, most_there, n_types, endpoint=True)
+    asked = rng.integers(lowest, np.minimum(highest, there) + 1, (len(ports), n_types))
     means = rng.uniform(0.1, 1.0, len(ports))
     costs = np.maximum(rng.normal(_COST, _COST_DEVIATION, (len(ports), n_types)), 0.0).sum(axis=1)
     return _ChannelInstance(
-        Channels(asked, np.full(n_types, capacity), ports, n_ports=n_ports),
+        Channels(asked, there, ports, n_ports=n_ports),
         servers.astype(np.int64),
         means,
         means / 2.0,

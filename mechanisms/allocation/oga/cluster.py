@@ -109,6 +109,12 @@ class BipartiteCluster:
         sizes = f"{self.n_ports} ports, {self.n_instances} instances, {self.n_types} types"
         return f"BipartiteCluster({sizes}, {self.layout.n_channels} channels)"
 
+    def of_ports(self, ports: NDArray[np.int64]) -> BipartiteCluster:
+        """Return the cluster with these ports, which may be the same several times."""
+        return BipartiteCluster(
+            self.requirements[ports], self.capacities, self.channels[ports], self.gain, self.alpha, self.overhead
+        )
+
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
         r""":math:`a_l^k` of every channel as a channel array; read-only."""

@@ -93,14 +93,7 @@ class PortCopies:
             If the cluster has another number of ports.
         """
         self._check_ports(cluster.n_ports)
-        return BipartiteCluster(
-            requirements=cluster.requirements[self.ports],
-            capacities=cluster.capacities,
-            channels=cluster.channels[self.ports],
-            gain=cluster.gain,
-            alpha=cluster.alpha,
-            overhead=cluster.overhead,
-        )
+        return cluster.of_ports(self.ports)
 
     def environment(self, cluster: BipartiteCluster, arrivals: ArrivalProcess) -> ClusterEnvironment:
         """Return the environment of the copied cluster; its policies see and learn which copies hold a job.
