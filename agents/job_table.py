@@ -14,7 +14,7 @@ from marketsched.agents.job import Job
 from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, steps_of
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
-from marketsched.mechanisms.values import DeadlineValue
+from marketsched.mechanisms.values import DeadlineValue, RankValue
 
 
 class JobTable(Sequence[Job]):
@@ -241,9 +241,10 @@ def table_of(jobs: Sequence[Job]) -> JobTable:
 
 
 def _is_plain(job: Job) -> bool:
-    """Tell whether a job fits into a row: no shapes, and no signal that is a number but not its duration."""
+    """Tell whether a job fits into a row: no shapes or rank, and no signal that is a number but not its duration."""
     shown = observed_duration(job.signal)
-    return shown in (None, job.duration) and not job.truth.shapes
+    ranked = isinstance(job.truth.value, RankValue)
+    return shown in (None, job.duration) and not job.truth.shapes and not ranked
 
 
 def _announced(job: Job) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.sow import StatementOfWork
 
 Signals = Literal["durations", "labels"]
@@ -91,11 +91,12 @@ def announced_durations(sow: StatementOfWork, arrival: int, signal: Signal) -> N
 
 
 def announced_mean(sow: StatementOfWork, arrival: int, signal: Signal) -> float:
-    """Return the mean duration, rounds, that a report has for a job once it has arrived; as `announced_durations`."""
-    law = sow.law
-    if observed_duration(signal) is not None and law.group_signals == tuple(sow.durations.tolist()):
-        return float(observed_duration(signal) or 0)
-    points = law.points_of(arrival, signal)
-    weights = law.probabilities[points]
-    mass = weights.sum()
-    return float(weights @ law.durations[points] / mass) if mass > 0 else float(law.durations[points].mean())
+    """Return the mean duration, rounds, that a report has for a job once it has arrived; see `mean_of`."""
+    durations, points = announced_durations(sow, arrival, signal), sow.law.points_of(arrival, signal)
+    law = DurationLaw.of(sow.law.durations[points], sow.law.probabilities[points])
+    return mean_of(int(durations.min()), int(durations.max()), law)
+
+
+def mean_of(shortest: int, longest: int, law: DurationLaw) -> float:
+    """Return the mean between the shortest and the longest announced duration; the middle, if the law has no mass."""
+    return law.mean if shortest < longest and law.durations.size else (shortest + longest) / 2.0

@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
-from marketsched.mechanisms.signals import announced_mean
+from marketsched.mechanisms.signals import announced_mean, mean_of
 from marketsched.mechanisms.values import importance
 
 KEPT = 0.99  # of use, a round
@@ -98,7 +100,17 @@ class FairTurns(QueueScheduler):
         """Note whose the job is, and how much it matters to its owner, too."""
         super().foresee(x, signal)
         x.mean = announced_mean(x.sow, self.round, signal)
-        self._of[x.job] = self.accounts.number_of(x.owner), importance(x.sow.value, x.sow.concurrency, x.mean)
+        self._of[x.job] = self.accounts.number_of(x.owner), importance(x.sow.value, x.width, x.mean)
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Note the same of a row."""
+        super().foresee_row(x, jobs)
+        x.mean = mean_of(int(jobs.shortest[x.order]), int(jobs.wall_times[x.order]), jobs.law_of(x.order))
+        self._of[x.job] = self.accounts.number_of(x.owner), float(jobs.highest[x.order]) / (x.width * x.mean)
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return play_rows(self, FairTurns, jobs, outcomes, until)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Try the waiting jobs in their order, and count what runs."""
@@ -111,15 +123,15 @@ class FairTurns(QueueScheduler):
             order = self.turns.order(np.array([number for number, _ in of]), np.array([each for _, each in of]))
             for place in order.tolist():
                 x = waiting[places[place]]
-                if x.sow.concurrency <= free:
+                if x.width <= free:
                     found[places[place]] = self.round
-                    free -= x.sow.concurrency
+                    free -= x.width
                     runs.append(x)
                     if not free:
                         break
         if runs:
             owners = np.array([self._of[x.job][0] for x in runs])
-            self.turns.count(owners, np.array([x.sow.concurrency for x in runs]))
+            self.turns.count(owners, np.array([x.width for x in runs]))
         return found
 
     def statistics(self) -> dict[str, float]:

@@ -34,6 +34,7 @@ WHOLE = {  # by name: parameters, each set of which is played
     "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
     "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],
     "fair-share": [{}, {"rule": "fair-tree", "by_reservation": True}, {"shares": {"owner 0": 3}, "kill": False}],
+    "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],
     "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
     "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
