@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -131,7 +131,7 @@ def _range(hint: Any) -> Range[Any] | None:
     if get_origin(hint) is Literal:
         names = get_args(hint)
         return Named(names) if all(isinstance(name, str) for name in names) else None
-    if hint is Any:
+    if hint is Any or (get_origin(hint) is Mapping and get_args(hint) == (str, Any)):  # a table: its maker checks it
         return Anything()
     members = get_args(hint)
     if type(None) in members and len(members) == 2:

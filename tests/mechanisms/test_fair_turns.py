@@ -16,6 +16,7 @@ from credit_markets import (
     starts_of,
 )
 from draws import many
+from marketsched.config.scenario import Scenario
 from marketsched.config.sow_codec import ReportLimits, sow_from_json, sow_to_json
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.registry import get_mechanism
@@ -138,3 +139,18 @@ def test_a_rank_stands_for_importance_a_node_and_round():
 def test_a_bad_rank_is_one_clear_error(changes):
     with pytest.raises(InvalidReportError, match=r"^value"):
         sow_from_json(1, ranked(**changes), LIMITS)
+
+
+SHARED = {"fair-share": {"shares": {"o0": 2}}, "fair-turns": {"shares": {"o0": 2}}, "credits": {"shares": {"o0": 2}}}
+SHARED |= {"kueue": {"weights": {"o0": 2}}, "kai": {"queues": {"o0": {"weight": 2}}}}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_scenario_holds_shares(name):
+    scenario = Scenario.load("synthetic-pipelines").with_changes("workload.recurring_jobs=3")
+    data = {**scenario.to_dict(), "mechanism": {"name": name, "parameters": SHARED[name]}}
+    assert Scenario.from_dict(data).setup(np.random.default_rng(1)).mechanism.round == 1
+    (key,) = SHARED[name]
+    with pytest.raises(InvalidParameterError, match=f"^(synthetic-pipelines: )?mechanism.*{key}"):
+        bad = {key: {"o0": -1 if name != "kai" else {"weight": -1}}}
+        Scenario.from_dict({**data, "mechanism": {"name": name, "parameters": bad}}).setup(np.random.default_rng(1))
