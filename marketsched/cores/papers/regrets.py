@@ -109,7 +109,8 @@ def _algorithm_1(bench: Bench) -> Found:
         rows.append(mean_row(claim, values))
     seeds = list(range(bench.first, bench.first + bench.runs))
     lines = [Line("not the projection", seeds, apart.tolist()), Line("more than required", seeds, over.tolist())]
-    return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", pd.DataFrame())
+    runs = pd.DataFrame({"seed": seeds, "not_projected": apart, "over_requirement": over})
+    return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", runs)
 
 
 @experiment("esdp-theorem2", "ESDP paper, Theorems 1 and 2", "regret, doubling by doubling")
