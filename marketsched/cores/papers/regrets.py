@@ -145,8 +145,8 @@ def _esdp(bench: Bench) -> Found:
 @experiment("opm-theorem2", "OPM paper, Theorem 2", "regret and fit of one job")
 def _opm(bench: Bench) -> Found:
     """Regret and fit of OPS, one job for the whole horizon and budgets kept by the multiplier alone."""
-    longest = bench.length(4000, 16000)
-    horizons = [max(longest // part, 4) for part in (16, 4, 1)]
+    longest = max(bench.length(4000, 16000), LEAST)
+    horizons = [longest // part for part in (16, 4, 1)]
     rng = np.random.default_rng(np.random.SeedSequence([bench.first, 2]))
     prices, rates = rng.uniform(0.3, 1.0, 10), rng.uniform(0.1, 1.0, 10)
     grown = single_job_growth(
