@@ -105,6 +105,13 @@ class JobTable(Sequence[Job]):
         """Node-rounds that the jobs really need."""
         return int((self.widths * self.durations)[self.arrivals != NEVER].sum())
 
+    def offered(self, max_delay: int) -> NDArray[np.float64]:
+        """Return the largest value that each job can have, credits, shape (n_jobs,); ``max_delay`` as of `columns`."""
+        columns = self.columns(max_delay)
+        if columns is None:
+            return np.fromiter((job.truth.value.highest for job in self), np.float64, len(self))
+        return columns.highest
+
     @property
     def last_birth(self) -> int:
         """The last round in which a job is born; 1 without any."""
@@ -203,7 +210,7 @@ class ListedJobs(JobTable):
             return None
         laws = [_announced(job) for job in self._jobs]
         longest = max((job.truth.span[1] for job in self._jobs), default=0)
-        highest = max((job.truth.value.highest for job in self._jobs), default=0.0)
+        highest = self._numbers(lambda job: job.truth.value.highest, np.float64)
         return JobColumns(
             self.births,
             self.arrivals,
@@ -214,9 +221,12 @@ class ListedJobs(JobTable):
             np.array([shortest for shortest, _ in laws], np.int64),
             *_curves(self._jobs, max_delay),
             self._numbers(lambda job: job.truth.value.last),
+            highest,
+            self._numbers(lambda job: job.truth.restarts, np.bool_),
             max_delay,
-            (int(self.widths.max(initial=0)), longest, float(highest)),
+            (int(self.widths.max(initial=0)), longest, float(highest.max(initial=0.0))),
             lambda: _duration_laws(self._jobs),
+            lambda: self.owners,
         )
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:

@@ -243,6 +243,10 @@ class MarketRun:
             statistics=self.mechanism.statistics(),
         )
 
+    def offered(self) -> NDArray[np.float64]:
+        """Return the largest value that each job can have, credits, shape (n_jobs,)."""
+        return self._table.offered(self.setup.max_delay)
+
     def _check_whole(self) -> None:
         if self._in_round:
             raise EventError(f"round {self.round + 1} was interrupted: its market cannot go on, only result() is left")

@@ -1,18 +1,22 @@
 """The log of a market that was played as columns: the rows that the loop would have written, in its order.
 
-In a round come submissions and arrivals in order of submission, then drops, evictions (the job submitted last first),
-starts and completions; after the last round the jobs that are left, the last one first.
+In a round come submissions and arrivals in order of submission, then what its clearing moved, then completions; after
+the last round the jobs that are left, the last one first. A rule that notes no `Moves` moves jobs in one order: drops,
+evictions (the job submitted last first), starts.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from marketsched.agents.market_log import EVENT, ROUND, STATEMENT, MarketLog, RowKind
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.columns import Ending, JobColumns, Move, Outcomes
 
 _ROW_OF = np.array([0, RowKind.DROP, RowKind.CANCEL, RowKind.EVICT, RowKind.COMPLETE], np.uint8)  # by `Ending`
+_ROW_OF_MOVE = np.array([RowKind.START, RowKind.REQUEUE, 0], np.uint8)  # by `Move`; of `Move.LEFT` the ending says it
+assert tuple(Move) == (Move.STARTED, Move.TAKEN_BACK, Move.LEFT)
 
 
 def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: bool) -> MarketLog:
@@ -29,12 +33,14 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
     closes : bool
         Whether the jobs that are left are removed after them.
     """
-    n_rows = _rows_of(jobs, outcomes, played, closes)
+    moves = outcomes.moves.table()
+    n_rows = _rows_of(jobs, outcomes, moves, played, closes)
     events, load = np.zeros(n_rows, EVENT), np.zeros(played + 2, np.int64)
     columns = (events["round"], events["kind"], events["job"], events["completion"], events["payment"], events["value"])
     _events_kernel(
         jobs.births, jobs.arrivals, jobs.widths, jobs.begins, jobs.values, jobs.lasts, jobs.max_delay,
-        outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, _ROW_OF, played, closes, *columns, load,
+        outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, moves, _ROW_OF, _ROW_OF_MOVE,
+        played, closes, *columns, load,
     )  # fmt: skip
     submitted = int(np.searchsorted(jobs.births, played, side="right"))
     statements = np.zeros(submitted, STATEMENT)
@@ -45,33 +51,39 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
     return MarketLog.of(events, statements, rounds, surface)
 
 
-def _rows_of(jobs: JobColumns, outcomes: Outcomes, played: int, closes: bool) -> int:
+def _rows_of(jobs: JobColumns, outcomes: Outcomes, moves: NDArray[np.int64], played: int, closes: bool) -> int:
     """Return the number of events in the first rounds."""
     happened = [each[(each > 0) & (each <= played)].size for each in (jobs.births, jobs.arrivals, outcomes.starts)]
-    left = int(np.count_nonzero((outcomes.left > 0) & (outcomes.left <= played)))
-    return sum(happened) + left + (happened[0] - left if closes else 0)
+    gone = (outcomes.left > 0) & (outcomes.left <= played)
+    left = int(np.count_nonzero(gone))
+    moved = happened[2] + left
+    if len(moves):
+        moved = len(moves) + int(np.count_nonzero(outcomes.endings[gone] == Ending.COMPLETED))
+    return happened[0] + happened[1] + moved + (happened[0] - left if closes else 0)
 
 
 @njit(cache=True)
 def _events_kernel(  # type: ignore[no-untyped-def]
     births, arrivals, widths, begins, values, lasts, max_delay,
-    starts, left, endings, payments, row_of, played, closes,
+    starts, left, endings, payments, moves, row_of, row_of_move, played, closes,
     rounds, kinds, places, completions, paid, worth, load,
 ):  # fmt: skip
     """Fill the columns of the log by a counting sort on (round, phase), and the nodes busy in each round."""
-    n, phases = births.size, 6
+    n, phases, noted = births.size, 6, moves.shape[0] > 0
     at = np.zeros((played + 1) * phases + 1, np.int64)
     for j in range(n):
         for phase in range(phases):
-            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase)
+            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase, noted)
             if 0 < when <= played:
                 at[when * phases + phase + 1] += 1
+    for i in range(moves.shape[0]):
+        at[moves[i, 0] * phases + 3] += 1
     for i in range(1, at.size):
         at[i] += at[i - 1]
     for k in range(n):
         for phase in range(phases):
             j = n - 1 - k if phase == 3 else k  # evictions: the job submitted last first
-            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase)
+            when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase, noted)
             if not 0 < when <= played:
                 continue
             x = at[when * phases + phase]
@@ -89,13 +101,13 @@ def _events_kernel(  # type: ignore[no-untyped-def]
                 completions[x] = when + 1
                 if when < births[j] + max_delay - 1:
                     worth[x] = _step_at(values[begins[j] : begins[j + 1]], lasts[begins[j] : begins[j + 1]], when + 1)
-    for j in range(n):
-        if 0 < starts[j] <= played:
-            after = left[j] + (endings[j] == 4) if 0 < left[j] <= played else played + 1  # Ending.COMPLETED
-            load[starts[j]] += widths[j]
-            load[after] -= widths[j]
-    for t in range(1, played + 1):
-        load[t] += load[t - 1]
+    for i in range(moves.shape[0]):
+        when, move, j = moves[i]
+        x = at[when * phases + 2]
+        at[when * phases + 2] += 1
+        rounds[x], places[x] = when, j
+        kinds[x] = row_of[endings[j]] if move == 2 else row_of_move[move]  # Move.LEFT
+    _loads_kernel(widths, starts, left, endings, moves, played, load)
     if closes:
         x = rounds.size
         for j in range(n):
@@ -105,8 +117,30 @@ def _events_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _when(birth, arrival, start, leaves, ending, phase):  # type: ignore[no-untyped-def]
-    """Return the round in which a job has an event of this phase: 0, never."""
+def _loads_kernel(widths, starts, left, endings, moves, played, load):  # type: ignore[no-untyped-def]
+    """Fill the nodes busy in each round."""
+    for j in range(widths.size):  # the last run of each job
+        if 0 < starts[j] <= played:
+            after = left[j] + (endings[j] == 4) if 0 < left[j] <= played else played + 1  # Ending.COMPLETED
+            load[starts[j]] += widths[j]
+            load[after] -= widths[j]
+    began = np.zeros(widths.size, np.int64)
+    for i in range(moves.shape[0]):  # those that were taken back
+        when, move, j = moves[i]
+        if move == 0:  # Move.STARTED
+            began[j] = when
+        elif move == 1:
+            load[began[j]] += widths[j]
+            load[when] -= widths[j]
+    for t in range(1, played + 1):
+        load[t] += load[t - 1]
+
+
+@njit(cache=True)
+def _when(birth, arrival, start, leaves, ending, phase, noted):  # type: ignore[no-untyped-def]
+    """Return the round in which a job has an event of this phase: 0, never; none of those that moves have ``noted``."""
+    if noted and 2 <= phase <= 4:
+        return 0
     if phase == 0:
         return birth
     if phase == 1:

@@ -123,6 +123,8 @@ def made(label: str, workload: Workload) -> Any:
         given["round_seconds"] = workload.round_seconds
     if given.get("order") == "class":
         given["classes"] = workload.classes
+    if getattr(get("mechanism", name), "wants_owners", lambda **_: False)(**given):
+        given["owners"] = workload.owners
     return get_mechanism(name, **given)
 
 

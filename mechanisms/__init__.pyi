@@ -11,6 +11,7 @@ from .bid_price.bid_price import BidPrice as BidPrice
 from .columns import Ending as Ending
 from .columns import JobColumns as JobColumns
 from .columns import Outcomes as Outcomes
+from .credits.credits import Credits as Credits
 from .errors import DecisionError as DecisionError
 from .errors import EventError as EventError
 from .errors import InvalidParameterError as InvalidParameterError
@@ -39,9 +40,11 @@ from .posted.scheduler import PostedPriceMechanism as PostedPriceMechanism
 from .registry import get_mechanism as get_mechanism
 from .registry import mechanism_names as mechanism_names
 from .registry import register as register
+from .schedulers.fair_turns import FairTurns as FairTurns
 from .sow import StatementOfWork as StatementOfWork
 from .statement_law import StatementLaw as StatementLaw
 from .values import DeadlineValue as DeadlineValue
 from .values import LinearValue as LinearValue
+from .values import RankValue as RankValue
 from .values import TableValue as TableValue
 from .values import ValueCurve as ValueCurve

@@ -6,8 +6,9 @@ A mechanism that can answer a whole market at once defines `Mechanism.play`: it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -68,14 +69,29 @@ class JobColumns:
     values: NDArray[np.float64]  # (begins[-1],), credits
     lasts: NDArray[np.int64]  # (begins[-1],), completion times
     ends: NDArray[np.int64]  # (n,), the last completion worth more than nothing, of the whole curve; 0: there is none
+    highest: NDArray[np.float64]  # (n,), the value of any completion, of the whole curve
+    restarts: NDArray[np.bool_]  # (n,), whether a run that is taken back can begin anew
     max_delay: int  # S, rounds: the steps hold for completions before birth + S
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
     announced: Callable[[], DurationLaws]  # what `laws` returns
+    named: Callable[[], Sequence[Hashable]]  # the names of their owners, (n,)
 
     @cached_property
     def laws(self) -> DurationLaws:
         """The law of each job's duration, given its arrival and what is seen then; made when it is read."""
         return self.announced()
+
+    def law_of(self, row: int) -> DurationLaw:
+        """Return the law of one job's duration, given its arrival and what is seen then."""
+        own = slice(*self.laws.offsets[self.laws.of[row] : self.laws.of[row] + 2])
+        return DurationLaw(self.laws.durations[own], self.laws.weights[own])
+
+    @cached_property
+    def owners(self) -> tuple[NDArray[np.int64], list[Hashable]]:
+        """The number of each job's owner, shape (n,), and the names of owners in order of their first job."""
+        numbers: dict[Hashable, int] = {}
+        of_jobs = [numbers.setdefault(name, len(numbers)) for name in self.named()]
+        return np.array(of_jobs, np.int64), list(numbers)
 
     @property
     def n(self) -> int:
@@ -121,9 +137,49 @@ class Ending(IntEnum):
     COMPLETED = 4
 
 
+class Move(IntEnum):
+    """What happens to a job when a round is cleared.
+
+    Examples
+    --------
+    See `Moves`.
+    """
+
+    STARTED = 0
+    TAKEN_BACK = 1  # its run is lost, and it waits again
+    LEFT = 2  # as its `Ending` says
+
+
+class Moves:
+    """What happened when rounds were cleared, in order: for rules whose order `Outcomes` does not tell.
+
+    Examples
+    --------
+    >>> moves = Moves()
+    >>> moves.note(3, Move.STARTED, 0), moves.note(4, Move.TAKEN_BACK, 0)
+    (None, None)
+    >>> moves.table().tolist()
+    [[3, 0, 0], [4, 1, 0]]
+    """
+
+    def __init__(self) -> None:
+        self._rows = array("q")
+
+    def note(self, now: int, move: Move, job: int) -> None:
+        """Note a move in round ``now``."""
+        self._rows.extend((now, move, job))
+
+    def table(self) -> NDArray[np.int64]:
+        """Return round, move and job of each, shape (n, 3)."""
+        return np.array(self._rows, np.int64).reshape(-1, 3)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
     """What became of each job, and the prices of each round; a mechanism fills it as it plays.
+
+    A rule that takes runs back, or starts jobs in another order than that of their submission, notes its `moves`, too:
+    all of them.
 
     Examples
     --------
@@ -137,6 +193,7 @@ class Outcomes:
     payments: NDArray[np.float64]  # (n,), credits
     prices: NDArray[np.float64]  # (T,), of a node in each round, after its arrivals; nan: there is none
     surface: NDArray[np.float32] | None  # (T, ahead): at the beginning of each round those of it and the coming ones
+    moves: Moves = field(default_factory=Moves)
 
     @classmethod
     def empty(cls, n: int, horizon: int, ahead: int | None) -> Outcomes:
@@ -144,6 +201,11 @@ class Outcomes:
         surface = None if ahead is None else np.zeros((horizon, ahead), np.float32)
         starts, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
         return cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), np.full(horizon, np.nan), surface)
+
+    def leave(self, job: int, now: int, ending: Ending) -> None:
+        """Note a move: the job leaves in round ``now``, and pays nothing."""
+        self.left[job], self.endings[job] = now, ending
+        self.moves.note(now, Move.LEFT, job)
 
     def close_bookings(self, rows: NDArray[np.int64], jobs: JobColumns) -> None:
         """Note that these arrivals have their starts for good and run for their durations, or were dropped at once."""

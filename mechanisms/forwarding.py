@@ -6,7 +6,7 @@ protocol. No other module checks which members an object has.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,3 +164,6 @@ class Forwarding(Mechanism):
 
     def statistics(self) -> Mapping[str, Any]:
         return self.inner.statistics() if self._has("statistics") else super().statistics()
+
+    def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        return self.inner.tables() if self._has("tables") else super().tables()

@@ -122,8 +122,8 @@ class DurationLaw(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Expected duration, rounds; 0 without any."""
-        return float(self.weights @ self.durations)
+        """Expected duration, rounds, added in order; 0 without any."""
+        return float(np.cumsum(self.weights * self.durations)[-1]) if self.durations.size else 0.0
 
     @classmethod
     def of(cls, durations: NDArray[np.int64], weights: NDArray[np.float64]) -> DurationLaw:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import FunctionType
@@ -161,7 +161,7 @@ class Standing(NamedTuple):
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")
 ANNOUNCING = frozenset(  # members that say something of a rule and decide nothing
     "slot_prices pool_prices committed menu quote keep_menus menu_at_arrival posts_menus_at_arrival booked owed forget "
-    "booking nodes_in_use certificate statistics wants_laws wants_classes restate".split()
+    "booking nodes_in_use certificate statistics tables wants_laws wants_classes wants_owners restate".split()
 )
 
 
@@ -174,7 +174,7 @@ class Mechanism(ABC):
 
     A class or function that is registered (``registry.register``) gets ``rng`` if its signature names it, and from a
     scenario ``round_seconds``, the length of a round (None: rounds have none), and ``laws`` if `wants_laws` says so
-    (and ``classes`` of the jobs of a log if ``wants_classes`` does).
+    (``classes`` of the jobs of a log if ``wants_classes`` does, and names of all ``owners`` if ``wants_owners`` does).
 
     Attributes
     ----------
@@ -462,6 +462,10 @@ class Mechanism(ABC):
 
     def statistics(self) -> Mapping[str, Any]:
         """Return figures about the run, by name, for its summary; by default none."""
+        return {}
+
+    def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Return tables about the run, columns by name, for its result; by default none."""
         return {}
 
     @staticmethod

@@ -17,6 +17,8 @@ TRUTH = {  # what each promise means, in a sentence
     "none": "truth is not promised",
 }
 
+PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments
+
 
 def printed_promises(mechanism: Any) -> str:
     """Return what a mechanism promises to owners, in one line.
@@ -41,4 +43,8 @@ def printed_promises(mechanism: Any) -> str:
         without = standing.hidden or TRUTH["none"]
         parts = [f"durations revealed: {TRUTH[revealed]}"] if revealed != "none" else []
         parts.append(f"durations hidden: {without if hidden == 'none' else TRUTH[hidden]}")
-    return "; ".join([*parts, standing.promises] if standing.promises else parts)
+    if standing.promises:
+        parts.append(standing.promises)
+    if (revealed, hidden) != ("none", "none") and not getattr(mechanism, "free_of_charge", False):
+        parts.append(PAID)
+    return "; ".join(parts)

@@ -88,3 +88,14 @@ def announced_durations(sow: StatementOfWork, arrival: int, signal: Signal) -> N
     law = sow.law
     revealed = observed_duration(signal) if law.group_signals == tuple(sow.durations.tolist()) else None
     return law.durations[law.points_of(arrival, signal)] if revealed is None else np.array([revealed])
+
+
+def announced_mean(sow: StatementOfWork, arrival: int, signal: Signal) -> float:
+    """Return the mean duration, rounds, that a report has for a job once it has arrived; as `announced_durations`."""
+    law = sow.law
+    if observed_duration(signal) is not None and law.group_signals == tuple(sow.durations.tolist()):
+        return float(observed_duration(signal) or 0)
+    points = law.points_of(arrival, signal)
+    weights = law.probabilities[points]
+    mass = weights.sum()
+    return float(weights @ law.durations[points] / mass) if mass > 0 else float(law.durations[points].mean())

@@ -28,7 +28,8 @@ from marketsched.mechanisms.legal import EXACT, Amount, Finite, Whole, check_fie
 from marketsched.mechanisms.ranges import LARGEST
 
 Time = Annotated[int, Whole(0, EXACT)]
-_VALUE, _TIME = Finite("[0, inf)"), Whole(0, EXACT)
+Rank = Annotated[int, Whole(1, 9)]
+_VALUE, _TIME, _RANK = Finite("[0, inf)"), Whole(0, EXACT), Whole(1, 9)
 
 
 @runtime_checkable
@@ -261,6 +262,42 @@ class LinearValue(_Curve):
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         late = np.maximum(completion - self.start, 0.0)
         return np.where(completion <= self.deadline, np.maximum(self.value - self.slope * late, 0.0), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RankValue(DeadlineValue):
+    """Importance by rank, until a deadline: ``rank`` a node and round, worth comparing among jobs of one owner.
+
+    ``value`` is what other rules and the figures of an owner count: the rank, times nodes and announced mean rounds.
+
+    Examples
+    --------
+    >>> RankValue.of(4, deadline=7, nodes=2, rounds=1.5)([7, 8])
+    array([12.,  0.])
+    """
+
+    rank: Rank
+
+    @classmethod
+    def of(cls, rank: int, deadline: int, nodes: int, rounds: float) -> RankValue:
+        """Return the curve of a job of so many nodes and announced mean rounds."""
+        return cls(check_rank(rank) * nodes * rounds, deadline, rank)
+
+
+def check_rank(rank: object) -> int:
+    """Return a rank, or raise ``InvalidReportError`` if it is none."""
+    return _RANK.check("rank", rank, InvalidReportError)
+
+
+def importance(curve: ValueCurve, nodes: int, rounds: float) -> float:
+    """Return the importance of a job among those of its owner: its rank, or its largest value a node and mean round.
+
+    Examples
+    --------
+    >>> importance(DeadlineValue(12.0, 7), 2, 1.5), importance(RankValue.of(4, 7, 2, 1.5), 2, 1.5)
+    (4.0, 4.0)
+    """
+    return float(curve.rank) if isinstance(curve, RankValue) else curve.highest / (nodes * rounds)
 
 
 def check_curve(value: object) -> None:

@@ -36,6 +36,7 @@ DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_DEFAULT = (
     "two-offers",
     "bid-price",
+    "credits",
     "first-come",
     "easy-backfill",
     "easy-backfill:kill=false",
@@ -45,6 +46,7 @@ LOG_DEFAULT = (
     "conservative-backfill:kill=false",
     "fair-share",
     "fair-share:kill=false",
+    "fair-turns",
     "largest-value-first",
 )  # of a log
 CLUSTER_DEFAULT = (

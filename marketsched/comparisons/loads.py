@@ -18,7 +18,7 @@ import pandas as pd
 
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import flat_shares, paired_differences, shares
-from marketsched.comparisons.mechanisms import MechanismContest
+from marketsched.comparisons.mechanisms import MechanismContest, owners_means
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
@@ -55,6 +55,7 @@ class LoadContest:
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         rows: list[dict[str, Any]] = []
         waits: list[pd.DataFrame] = []
+        owners: list[pd.DataFrame] = []
         for load in self._loads:
             capacity = workload.capacity_at(load)
             about = {"load": load, "capacity": capacity, "refused": ""}
@@ -68,11 +69,13 @@ class LoadContest:
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{**about, **row} for row in found["runs"]]
             waits += [table.assign(load=load) for table in found.get("waits", [])]
-        return {"runs": rows, "notes": [dict(workload.notes)], **({"waits": waits} if waits else {})}
+            owners += [table.assign(load=load) for table in found["owners"]]
+        return {"runs": rows, "notes": [dict(workload.notes)], "owners": owners, **({"waits": waits} if waits else {})}
 
     def _play_log(self, once: Workload, seed: int, tell: Tell) -> Found:
         """Return one row per load and mechanism on the nodes of a log, arrivals compressed in time."""
         section, rows, waits = self._base.workload, list[dict[str, Any]](), list[pd.DataFrame]()
+        owners: list[pd.DataFrame] = []
         capacity = self._base.mechanism.capacity or once.capacity
         for load in self._loads:
             factor = section.stretch * once.load_at(capacity) / load
@@ -81,7 +84,8 @@ class LoadContest:
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{"load": load, "capacity": capacity, "refused": "", **row} for row in found["runs"]]
             waits += [table.assign(load=load) for table in found.get("waits", [])]
-        return {"runs": rows, "notes": [dict(once.notes)], **({"waits": waits} if waits else {})}
+            owners += [table.assign(load=load) for table in found["owners"]]
+        return {"runs": rows, "notes": [dict(once.notes)], "owners": owners, **({"waits": waits} if waits else {})}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.
@@ -173,6 +177,7 @@ def _row(runs: pd.DataFrame, confidence: float) -> dict[str, Any]:
     row["completed_share"] = played["completed"].sum() / max(played["jobs"].sum(), 1)
     for name in ("utilisation", "utilisation_open"):
         row[name] = played[name].mean()
+    row |= owners_means(played, confidence)
     row["evicted"] = played["evicted"].mean()
     row["exact_optima"] = int((played["opt_kind"] == "exact").sum())
     row["seconds"] = played["seconds"].mean()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.result import RunResult
@@ -25,7 +26,8 @@ from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.hindsight import Bracket
-from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means
+from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
+from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
 from marketsched.results.schedules import schedule_table
 from marketsched.results.waits import waits_table
 from marketsched.worlds.workload import Workload
@@ -87,6 +89,7 @@ class MechanismContest:
         rows: list[dict[str, Any]] = []
         promises = []
         waits: list[pd.DataFrame] = []
+        owners: list[pd.DataFrame] = []
         schedules: list[pd.DataFrame] = []
         pools: list[pd.DataFrame] = []
         log = "rule" in workload.notes
@@ -101,8 +104,10 @@ class MechanismContest:
                 rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
                 continue
             promises.append({"mechanism": each.label, **_promised(each, setup)})
-            result, on_pools = world.result(setup)
+            result, on_pools, offered = world.result(setup)
             summary = result.outcome
+            by_owner = owners_table(result.job_rows.frame(columns=READ), offered)
+            owners.append(by_owner.assign(seed=seed, mechanism=each.label))
             if on_pools is not None:
                 pools.append(on_pools.assign(seed=seed, mechanism=each.label))
             if log:  # who waited how long is asked of it
@@ -111,6 +116,7 @@ class MechanismContest:
             if log and seed == self._drawn_seed:
                 schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds))
             row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
+            row |= owners_figures(by_owner)
             rows.append({**row, "seconds": time.perf_counter() - began})
             flat.note(setup, row["welfare"])
         tell(f"seed {seed}, first-come at flat prices")
@@ -126,6 +132,7 @@ class MechanismContest:
             "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
             "promises": promises,
             "notes": [dict(workload.notes)],
+            "owners": owners,
             **({"waits": waits} if waits else {}),
             **({"pools": pools} if pools else {}),
             **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
@@ -157,10 +164,10 @@ class _World:
         """Play a setup to its end; return the summary."""
         return self.result(setup)[0].outcome
 
-    def result(self, setup: MarketSetup) -> tuple[RunResult, pd.DataFrame | None]:
-        """Play a setup to its end; return its result, and on a cluster the figures of its pools."""
+    def result(self, setup: MarketSetup) -> tuple[RunResult, pd.DataFrame | None, NDArray[np.float64]]:
+        """Play a setup to its end; return its result, on a cluster the figures of its pools, and what jobs offer."""
         market = MarketRun(setup, lookahead=0)
-        return market.run(), market.pool_figures()
+        return market.run(), market.pool_figures(), market.offered()
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
@@ -187,7 +194,7 @@ def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: flo
     (``losses_seen``: runs that earned less than the bound on OPT; see `ratio_of_means`). ``behind`` is one
     minus the share of the winner's mean welfare, with its interval; the winner has the highest mean welfare here.
     ``over_first_come``, ``over_best_flat`` and ``over_best_flat_known`` are the differences that
-    `paired_differences` makes.
+    `paired_differences` makes. ``own``, ``own_q10`` and ``own_worst`` are those of `owners_figures`, means over seeds.
 
     Parameters
     ----------
@@ -202,6 +209,15 @@ def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: flo
     by_name = {name: runs[runs["mechanism"] == name].sort_values("seed") for name in mechanisms}
     winner = max(mechanisms, key=lambda name: by_name[name]["welfare"].mean())
     return pd.DataFrame([_row(name, by_name[name], by_name[winner], confidence) for name in mechanisms])
+
+
+def owners_means(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
+    """Return what owners get of their own: means over seeds with intervals (`owners_figures`)."""
+    found: dict[str, float] = {}
+    for name in FIGURES:
+        each = spread(runs[name].to_numpy(), confidence)
+        found |= {name: each.mean, f"{name}_low": each.low, f"{name}_high": each.high}
+    return found
 
 
 def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float) -> dict[str, Any]:
@@ -229,6 +245,7 @@ def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float)
         "behind_low": 1 - share.high,
         "behind_high": 1 - share.low,
         **paired_differences(runs, confidence),
+        **owners_means(runs, confidence),
         "exact_optima": int((runs["opt_kind"] == "exact").sum()),
         "seconds": runs["seconds"].mean(),
     }

@@ -190,7 +190,7 @@ class ReplayConfig(Rules):
         self.rules_for(self.mechanism)
         known = parameters_of(get("mechanism", self.mechanism))
         logs = [name for name, each in known.items() if isinstance(each.range, AnyPast)]  # files, that may change
-        check_parameters(self.mechanism, self.parameters, ["laws", "classes", "cluster", *logs])
+        check_parameters(self.mechanism, self.parameters, ["laws", "classes", "owners", "cluster", *logs])
         if self.cluster is not None:
             self._check_cluster(self.cluster, sells="cluster" in known)
         return self

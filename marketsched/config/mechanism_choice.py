@@ -52,7 +52,7 @@ class MechanismChoice(Rules):
     @model_validator(mode="after")
     def _what_the_mechanism_takes(self) -> Self:
         self.rules_for(self.name)
-        check_parameters(self.name, self.parameters, ["laws", "classes", "round_seconds", "cluster"])
+        check_parameters(self.name, self.parameters, ["laws", "classes", "owners", "round_seconds", "cluster"])
         return self
 
     def build(
@@ -103,6 +103,9 @@ class MechanismChoice(Rules):
         sorts = getattr(get("mechanism", called), "wants_classes", None)
         if sorts is not None and sorts(**self.parameters):
             parameters = {"classes": workload.classes, **parameters}
+        has_accounts = getattr(get("mechanism", called), "wants_owners", None)
+        if has_accounts is not None and has_accounts(**self.parameters):
+            parameters = {"owners": workload.owners, **parameters}
         for name, parameter in asked.items():
             if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
                 with placed(f"mechanism.parameters.{name}"):

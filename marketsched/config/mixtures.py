@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 from typing import Annotated, Any, Literal, Self
 
@@ -199,7 +200,7 @@ def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:
 
 def _moved_value(value: ValueCurve, rounds: int) -> ValueCurve:
     if isinstance(value, DeadlineValue):
-        return DeadlineValue(value.value, value.deadline + rounds)
+        return replace(value, deadline=value.deadline + rounds)
     if isinstance(value, LinearValue):
         return LinearValue(value.value, value.start + rounds, value.slope, value.deadline + rounds)
     if isinstance(value, TableValue):

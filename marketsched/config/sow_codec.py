@@ -1,7 +1,7 @@
 """Statements of work as JSON or YAML, and back.
 
 The form is that of the replay contract: ``concurrency``, ``value`` (``kind``: ``table``,
-``deadline`` or ``linear``) and ``requirements``, a list of ``arrival``, ``duration``,
+``deadline``, ``linear`` or ``rank``) and ``requirements``, a list of ``arrival``, ``duration``,
 ``probability`` and, where it is not the duration, ``signal`` (null: durations hidden). On a cluster it is ``value``,
 ``arrival``, ``shapes`` and, where durations are hidden, ``revealed: false``.
 """
@@ -19,7 +19,7 @@ from marketsched.mechanisms.law import THE_DURATION, Point, Requirement
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
+from marketsched.mechanisms.values import DeadlineValue, LinearValue, RankValue, TableValue, ValueCurve, check_rank
 
 MOST_DIGITS = 30  # of a time given as text
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
@@ -29,6 +29,7 @@ _VALUE_FIELDS: dict[str, tuple[str, ...]] = {
     "table": ("values",),
     "deadline": ("value", "deadline"),
     "linear": ("value", "from", "slope", "deadline"),
+    "rank": ("rank", "deadline"),
 }
 
 
@@ -83,11 +84,14 @@ def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfW
         return _shaped(birth, fields, limits, limits.cluster)
     table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts",))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
-    value = _value(table["value"], limits)
+    ranked = _is_ranked(table["value"])
+    value = None if ranked else _value(table["value"], limits)
     rows = table["requirements"]
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise InvalidReportError(place="requirements", value=rows, legal="a list")
     points = [_point(i, row, birth, limits.max_duration) for i, row in enumerate(rows)]
+    if value is None:
+        value = _rank(table["value"], concurrency, points, limits)
     return StatementOfWork.of_points(birth, concurrency, value, points, restarts=table.get("restarts", True))
 
 
@@ -109,6 +113,25 @@ def _value(fields: object, limits: ReportLimits) -> ValueCurve:
     value = value_from_json(fields)
     if value.highest > limits.max_value:
         raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
+    return value
+
+
+def _is_ranked(fields: object) -> bool:
+    return isinstance(fields, Mapping) and fields.get("kind") == "rank"
+
+
+def _rank(fields: Mapping[str, Any], nodes: int, points: Sequence[Point], limits: ReportLimits) -> RankValue:
+    """Return the curve of a job that names its rank in place of a value."""
+    table = _table("value", fields, ("kind", *_VALUE_FIELDS["rank"]))
+    with placed("value"):
+        deadline = Whole(0, LAST_ROUND).check("deadline", table["deadline"], InvalidReportError)
+        rank = check_rank(table["rank"])
+    mass = sum(probability for _, _, probability, _ in points) or 1.0
+    rounds = sum(duration * probability for _, duration, probability, _ in points) / mass
+    value = RankValue.of(rank, deadline, nodes, rounds)
+    if value.value > limits.max_value:
+        legal = f"times nodes and announced mean rounds in [0, {limits.max_value!r}], the largest value of this market"
+        raise InvalidReportError(place="value.rank", value=rank, legal=legal)
     return value
 
 
@@ -138,6 +161,8 @@ def value_from_json(fields: object) -> ValueCurve:
         if "kind" not in fields:
             raise InvalidReportError("is missing", place="value.kind", legal=legal)
         raise InvalidReportError(place="value.kind", value=kind, legal=legal)
+    if kind == "rank":
+        raise InvalidReportError(place="value.kind", value=kind, legal="a rank only of jobs on identical nodes")
     table = _table("value", fields, ("kind", *_VALUE_FIELDS[kind]))
     with placed("value"):
         if kind == "table":
@@ -168,6 +193,8 @@ def value_to_json(value: ValueCurve) -> dict[str, Any]:
 
     A curve of another class becomes the table of its positive values.
     """
+    if isinstance(value, RankValue):
+        return {"kind": "rank", "rank": value.rank, "deadline": value.deadline}
     if isinstance(value, DeadlineValue):
         return {"kind": "deadline", "value": value.value, "deadline": value.deadline}
     if isinstance(value, LinearValue):

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from marketsched import agents
 from marketsched.agents.market_run import MarketRun
@@ -19,6 +20,7 @@ from marketsched.mechanisms.registry import get
 from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
 from marketsched.play.versions import versions
 from marketsched.results.market_kind import prices_table
+from marketsched.results.owners import READ, owners_figures, owners_table
 from marketsched.results.result import Result
 from marketsched.results.tables import Tables
 
@@ -68,9 +70,10 @@ def run(
     -------
     Result
         Of a market, kind ``market``: tables ``events``, ``jobs`` and ``rounds`` (see
-        `marketsched.agents.result.RunResult`), ``prices`` some hours ahead if they changed, and ``pools`` of a market
-        on kinds of nodes (`marketsched.agents.cluster_log.ClusterLog.table`). ``outcome`` holds the figures by name:
-        ``welfare``, ``revenue``, ``share_of_best``, the bounds (``bounds``), first come, first served on the same
+        `marketsched.agents.result.RunResult`), ``owners`` (`marketsched.results.owners.owners_table`), ``prices`` some
+        hours ahead if they changed, ``pools`` of a market on kinds of nodes
+        (`marketsched.agents.cluster_log.ClusterLog.table`), and the mechanism's own. ``outcome`` holds the figures by
+        name: ``welfare``, ``revenue``, ``share_of_best``, the bounds (``bounds``), first come, first served on the same
         jobs (``first_come``), and the guarantees of this run (``proven``); ``summary`` is the same as one row.
         Of a cluster: one row per policy.
 
@@ -161,10 +164,13 @@ def _run_market(
         "complete": complete,
     }
     tables: dict[str, Any] = {"events": result.event_rows, "jobs": result.job_rows, "rounds": result.rounds}
+    tables["owners"] = owners_table(result.job_rows.frame(columns=READ), market.offered())
+    outcome |= {name: x if np.isfinite(x) else None for name, x in owners_figures(tables["owners"]).items()}
     tables |= prices_table(result.price_surface)
     pools = market.pools()
     if pools is not None:
         tables["pools"] = pools
+    tables |= {name: pd.DataFrame(columns) for name, columns in market.mechanism.tables().items()}
     texts = {"scenario.yaml": scenario.to_yaml()}
     return Result("market", Tables(tables), meta=meta, texts=texts, outcome=outcome)
 

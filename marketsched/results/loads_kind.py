@@ -14,7 +14,15 @@ from rich.text import Text
 
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
-from marketsched.results.mechanisms_kind import BOUNDS, flat_remark, known_remarks, seeds_text, share_difference
+from marketsched.results.mechanisms_kind import (
+    BOUNDS,
+    drawn_owners,
+    flat_remark,
+    known_remarks,
+    seeds_text,
+    share_difference,
+)
+from marketsched.results.owners_view import owners_view
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.views import View, plain_table, told_of_log
@@ -65,10 +73,18 @@ class LoadsKind(ResultKind):
         first.stylize("bold", 0, len(answer))
         log, more = told_of_log(meta)
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
-        return View(first, table, *waits_view(result), *notes, details=[Text(f"- {remark}") for remark in more])
+        return View(
+            first,
+            table,
+            *owners_view(rows),
+            *waits_view(result),
+            *notes,
+            details=[Text(f"- {remark}") for remark in more],
+        )
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        return {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}
+        found = {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}
+        return found | drawn_owners(result)
 
 
 def _flat_rows(table: Any, row: Mapping[str, Any], known: bool) -> None:

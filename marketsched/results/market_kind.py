@@ -58,7 +58,7 @@ class MarketKind(ResultKind):
 
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.outcome) if name != "proven"}  # a remark says it
-        return {"All figures of the run": leaves}
+        return {"All figures of the run": leaves, **results.owners_view.tables_of_owners(result)}
 
 
 def _users(result: Result) -> list[Any]:
@@ -137,6 +137,9 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     row("  at its peak", "peak_demand_share", percent)
     row("utilisation until the last submission", "utilisation_open", percent)
     row("  of all rounds", "utilisation", percent)
+    row("owners' own value, mean share", "own", percent)
+    row("  worst tenth of owners", "own_q10", percent)
+    row("  worst owner", "own_worst", percent)
     row("completed", "completed", amount)
     row("  share of jobs", "completed_share", percent)
     row("dropped", "dropped", amount)

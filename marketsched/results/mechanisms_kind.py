@@ -18,6 +18,7 @@ from rich.text import Text
 from marketsched import results
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
+from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.pools_view import pools_remarks, pools_view
@@ -58,6 +59,7 @@ class MechanismsKind(ResultKind):
         return View(
             head,
             _main_table(rows),
+            *owners_view(rows),
             *waits_view(result),
             *pools_view(result),
             *(Text(f"- {remark}") for remark in notes),
@@ -71,12 +73,20 @@ class MechanismsKind(ResultKind):
         )
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        found = {"figure": _figure(result)}
+        found = {"figure": _figure(result), **drawn_owners(result)}
         if "schedules" in result.tables:
             about, title = result.meta["schedules"], result.meta["scenario"]
             found["schedules"] = results.schedules_figure.schedules_figure(result.schedules, about, title)
             found["gantt"] = results.schedules_figure.gantt_figure(result.schedules, about, title)
         return found
+
+
+def drawn_owners(result: Result) -> dict[str, Figure]:
+    """Return the figure of what owners get, by its name; none where too few owners have enough jobs."""
+    if "owners" not in result.tables:
+        return {}
+    drawn = owners_figure(result.tables["owners"], result.meta["scenario"], seeds_text(result))
+    return {} if drawn is None else {"owners": drawn}
 
 
 def seeds_text(result: Result) -> str:

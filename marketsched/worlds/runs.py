@@ -107,9 +107,12 @@ class Runs(JobTable):
             runs.values,
             runs.deadlines,
             self.last_completions,
+            runs.values,
+            np.ones(n, np.bool_),
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,
+            lambda: self.owners,
         )
 
     @cached_property
@@ -132,7 +135,10 @@ class Runs(JobTable):
         return shortest.copy(), longest.copy()
 
     def _duration_laws(self) -> DurationLaws:
-        """Return the law of each run's duration, given its arrival."""
+        """Return the law of each run's duration, given its arrival, and its duration where that is seen."""
+        if self._revealed:
+            durations, kind_of = np.unique(self._runs.durations, return_inverse=True)
+            return DurationLaws.each([(durations[i : i + 1], np.ones(1)) for i in range(durations.size)], kind_of)
         cases, case_of = self._cases
         return DurationLaws.each([_given(self._laws[law], wait) for law, wait in cases], case_of)
 

@@ -131,6 +131,11 @@ class Workload:
         pairs = zip(jobs.names, jobs.tag("class", slice(None)), strict=True)
         return {name: int(each) for name, each in pairs if isinstance(each, int | np.integer)}
 
+    @property
+    def owners(self) -> list[str]:
+        """The owners of the jobs, each once, in the order of their first jobs."""
+        return list(dict.fromkeys(self.table.owners))
+
     def load_at(self, capacity: int) -> float:
         """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""
         return self.work / (capacity * self.table.last_birth)

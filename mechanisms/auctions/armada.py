@@ -243,7 +243,7 @@ class Armada(RoundAuction):
         """Hold a round, note its bills, and return which of these waiting jobs are scheduled."""
         self._held = True
         running = list(self._running.values())
-        jobs = [PoolJob(self._bids[x.job], x.sow.concurrency, x.owner, x.start) for x in running]
+        jobs = [PoolJob(self._bids[x.job], x.width, x.owner, x.start) for x in running]
         jobs += [PoolJob(*each) for each in zip(prices, nodes, owners, strict=True)]
         found = pool_round(jobs, self.capacity, cutoff=self.cutoff)
         self._price = found.spot_price

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ class WaitingJob:
     Attributes
     ----------
     job, order, sow, owner
-        Its name, the number of its submission, its report, and whose it is: where that is not known, its own.
+        Its name, the number of its submission, its report, and whose it is: where that is not known, its own. A job of
+        a market that is played as columns is named by its row, and its report stands in them: it has no ``sow``.
+    width : int
+        Nodes.
     arrival, start : int
         Rounds, `NOT_YET` until they are known; a start may be booked ahead.
     limit : int
@@ -49,15 +52,37 @@ class WaitingJob:
         What `serve` noted for `charge`.
     """
 
-    __slots__ = ("agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "sow", "start", "worth")
+    __slots__ = (
+        "agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "sow", "start", "useful", "width",
+        "worth",
+    )  # fmt: skip
 
     def __init__(self, job: JobId, order: int, sow: StatementOfWork, owner: Hashable = None) -> None:
-        self.job, self.order, self.sow = job, order, sow
+        self.job, self.order, self.sow, self.width = job, order, sow, sow.concurrency
         self.owner = job if owner is None else owner
         self.arrival = self.start = self.last_start = NOT_YET
         self.limit, self.mean = 0, 0.0
         self.worth: NDArray[np.float64] | None = None
+        self.useful: int | None = None  # of a row, the last completion worth anything
         self.agreed: Any = None
+
+    @classmethod
+    def of_row(cls, row: int, jobs: JobColumns, useful: int, owner: Hashable) -> WaitingJob:
+        """Return the job of a row, which arrives now; ``useful`` is its last completion worth anything."""
+        x = cls.__new__(cls)
+        x.job = x.order = row
+        x.owner, x.width, x.arrival, x.useful = owner, int(jobs.widths[row]), int(jobs.arrivals[row]), useful
+        x.start = x.last_start = NOT_YET
+        x.limit, x.mean, x.worth, x.agreed = 0, 0.0, None, None
+        return x
+
+
+class Cleared(NamedTuple):
+    """What the clearing of a round did; all in order of submission, runs that are stopped backwards."""
+
+    dropped: list[WaitingJob]
+    stopped: list[tuple[WaitingJob, float]]  # with what they pay, credits
+    started: list[WaitingJob]
 
 
 class ArrivalMarket(Rounds):
@@ -84,8 +109,8 @@ class ArrivalMarket(Rounds):
     ...     def serve(self, waiting):
     ...         free, starts = self.capacity - self.load, []
     ...         for x in waiting:
-    ...             starts.append(self.round if x.sow.concurrency <= free else None)
-    ...             free -= x.sow.concurrency if starts[-1] else 0
+    ...             starts.append(self.round if x.width <= free else None)
+    ...             free -= x.width if starts[-1] else 0
     ...         return starts
     ...     def charge(self, x):
     ...         return 1.0
@@ -120,6 +145,7 @@ class ArrivalMarket(Rounds):
         self._running: dict[JobId, WaitingJob] = {}
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
         self._stopped: list[WaitingJob] = []  # running jobs that `serve` stops in the current round
+        self.by_rows: Any = None  # of a market that is played as columns, see `rows_play`
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -147,7 +173,7 @@ class ArrivalMarket(Rounds):
     @property
     def load(self) -> int:
         """Nodes of the jobs that ran in the round just cleared and have not ended."""
-        return sum(x.sow.concurrency for x in self._running.values())
+        return sum(x.width for x in self._running.values())
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Take a report born in the current round.
@@ -200,7 +226,7 @@ class ArrivalMarket(Rounds):
         if x is None or x.arrival != NOT_YET:
             raise EventError(f"restate {job!r}: expected a job that was submitted and has not arrived")
         self.limits.check_report(job, sow, x.sow.birth)
-        x.sow = sow
+        x.sow, x.width = sow, sow.concurrency
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.
@@ -227,6 +253,15 @@ class ArrivalMarket(Rounds):
             If the last round was cleared before.
         """
         self._check_open("advance")
+        now, cleared = self._round, self.clear()
+        return [
+            *(Event(now, EventKind.DROP, x.job) for x in cleared.dropped),
+            *(Event(now, EventKind.EVICT, x.job, payment=payment) for x, payment in cleared.stopped),
+            *(Event(now, EventKind.START, x.job) for x in cleared.started),
+        ]
+
+    def clear(self) -> Cleared:
+        """Clear the current round, as `advance` does that checks whether there is one."""
         now = self._round
         overdue = [x for x in self._ending.pop(now, ()) if self._running.get(x.job) is x]
         for x in overdue:
@@ -249,13 +284,29 @@ class ArrivalMarket(Rounds):
         for x in started:
             self._running[x.job] = x
             self._ending[self._stop(x)].append(x)
-        evictions = self._evictions(sorted(overdue, key=_order, reverse=True))
+        overdue.sort(key=_order, reverse=True)
+        stopped = [(x, self.charge_stopped(x, now - x.start)) for x in overdue]
         self._round, self._any_arrival = now + 1, False
-        return [
-            *(Event(now, EventKind.DROP, x.job) for x in sorted(dropped, key=_order)),
-            *evictions,
-            *(Event(now, EventKind.START, x.job) for x in started),
-        ]
+        return Cleared(sorted(dropped, key=_order), stopped, started)
+
+    def arrive_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Let a job of a row arrive, as `arrive` does with one that has a name."""
+        self._jobs[x.job] = x
+        self.foresee_row(x, jobs)
+        self._arrived.append(x)
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Record what `foresee` does for a job whose report stands in the row ``x.job`` of columns."""
+        raise NotImplementedError(f"{type(self).__name__} plays no markets as columns")
+
+    def complete_row(self, x: WaitingJob) -> float:
+        """Let a run end that ran its last round in the one just cleared; return its payment."""
+        self._leave(x)
+        return self.charge(x)
+
+    def runs(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs."""
+        return self._running.get(x.job) is x
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it.
@@ -266,8 +317,7 @@ class ArrivalMarket(Rounds):
             If the job is not running.
         """
         x = self._that_ran(job, self._running)
-        self._leave(x)
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.charge(x))
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.complete_row(x))
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round, most recently submitted first.
@@ -319,12 +369,6 @@ class ArrivalMarket(Rounds):
         """Return the payment of a run that is stopped after ``used`` rounds, credits: by default nothing."""
         return 0.0
 
-    def _evictions(self, stopped: Sequence[WaitingJob]) -> list[Event]:
-        """Return the events of runs that are stopped in the current round."""
-        now = self._round
-        paid = [self.charge_stopped(x, now - x.start) for x in stopped]
-        return [Event(now, EventKind.EVICT, x.job, payment=p) for x, p in zip(stopped, paid, strict=True)]
-
     def give_back(self, x: WaitingJob) -> None:
         """Free the bookings of an ended run from this round on; by default there are none."""
 
@@ -337,7 +381,11 @@ class ArrivalMarket(Rounds):
 
     def last_completion(self, x: WaitingJob) -> int:
         """Return the completion time after which a run that has started is stopped: by default its last of value."""
-        return self.limits.last_useful_completion(x.sow)
+        return self._useful(x)
+
+    def _useful(self, x: WaitingJob) -> int:
+        """Return the last completion that is worth anything."""
+        return self.limits.last_useful_completion(x.sow) if x.useful is None else x.useful
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""
@@ -347,32 +395,6 @@ class ArrivalMarket(Rounds):
     def _leave(self, x: WaitingJob) -> None:
         del self._jobs[x.job]
         self._running.pop(x.job, None)
-
-    def _expected(self, x: WaitingJob, points: slice) -> NDArray[np.float64]:
-        """Return the expected value of starts now, now + 1, ..., given these points of the law."""
-        return expected_worth(x.sow, points, self._round, self.limits.last_useful_completion(x.sow))
-
-
-def expected_worth(sow: StatementOfWork, points: slice, first: int, last: int) -> NDArray[np.float64]:
-    """Return the expected value of starts ``first, first + 1, ...``, given some points of the law.
-
-    Parameters
-    ----------
-    sow : StatementOfWork
-        The report.
-    points : slice
-        Of its law; their mass is above 0.
-    first, last : int
-        A round, and the last completion time worth anything.
-    """
-    law = sow.law
-    durations, weights = law.durations[points], law.probabilities[points]
-    mass = weights.sum()
-    worth = np.zeros(max(0, last - int(durations.min()) - first + 1))
-    for d, share in zip(durations.tolist(), (weights / mass).tolist(), strict=True):
-        n = max(0, last - d - first + 1)
-        worth[:n] += share * sow.value.table(first + d, n)
-    return worth
 
 
 class _NothingPlanned(LaunchPlan):

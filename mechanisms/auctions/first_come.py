@@ -171,7 +171,7 @@ class FirstCome(ArrivalMarket):
             start = self._start(x)
             if start:
                 held_from = start if x.worth is None else self.round
-                self._free[held_from - 1 : start - 1 + x.limit] -= x.sow.concurrency
+                self._free[held_from - 1 : start - 1 + x.limit] -= x.width
             starts.append(start)
         return starts
 
@@ -186,7 +186,7 @@ class FirstCome(ArrivalMarket):
             return super().last_completion(x)
         law, stops = x.agreed
         last, rounds = super().last_completion(x), int(stops[x.start - x.arrival])
-        return last_completion(x.sow.value, law, x.start, rounds, last, self.price * x.sow.concurrency)
+        return last_completion(x.sow.value, law, x.start, rounds, last, self.price * x.width)
 
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
         """Charge the rounds used by a run of hidden duration, with ``stop_at_loss``."""
@@ -194,14 +194,14 @@ class FirstCome(ArrivalMarket):
 
     def give_back(self, x: WaitingJob) -> None:
         """Free bookings beyond the end."""
-        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.width
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""
         return self._kept_booking(job, duration, self._owed)
 
     def _owed(self, x: WaitingJob, used: int) -> float:
-        return self.price * x.sow.concurrency * used
+        return self.price * x.width * used
 
     def _keep_calendar(self) -> None:
         """Let the calendar hold every round that this one's decisions can touch."""
@@ -210,7 +210,7 @@ class FirstCome(ArrivalMarket):
 
     def _start(self, x: WaitingJob) -> int | None:
         """Return the start that ``x`` gets now; NOT_YET: it waits; None: it never will."""
-        width, now = x.sow.concurrency, self.round
+        width, now = x.width, self.round
         if x.worth is None:
             last = self.limits.last_useful_completion(x.sow)
             if last < now + x.limit or x.limit > self.max_duration:
@@ -222,7 +222,7 @@ class FirstCome(ArrivalMarket):
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
-        now, cost, law = self.round, self.price * x.sow.concurrency, duration_law(x.sow, self.round, signal)
+        now, cost, law = self.round, self.price * x.width, duration_law(x.sow, self.round, signal)
         x.agreed, x.mean = law, law.mean
         if not law.durations.size:
             return np.zeros(0)

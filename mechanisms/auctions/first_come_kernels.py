@@ -61,17 +61,26 @@ def first_come_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def surplus_kernel(durations, weights, values, lasts, first, last, end, cost):  # type: ignore[no-untyped-def]
-    """Return `expected_surplus` of a curve of steps: up to ``lasts[k]`` it is worth ``values[k]``, at ``last`` too."""
+def worth_kernel(durations, weights, values, lasts, first, last):  # type: ignore[no-untyped-def]
+    """Return the expected value of starts ``first, first + 1, ...`` whose shortest run completes by ``last``."""
     if not durations.size:
         return np.zeros(0)
-    surplus = np.zeros(max(0, last - durations[0] - first + 1))
+    worth = np.zeros(max(0, last - durations[0] - first + 1))
     for i in range(durations.size):
         step = 0
-        for k in range(min(surplus.size, last - durations[i] - first + 1)):
+        for k in range(min(worth.size, last - durations[i] - first + 1)):
             while lasts[step] < first + k + durations[i]:
                 step += 1
-            surplus[k] += weights[i] * values[step]
+            worth[k] += weights[i] * values[step]
+    return worth
+
+
+@njit(cache=True)
+def surplus_kernel(durations, weights, values, lasts, first, last, end, cost):  # type: ignore[no-untyped-def]
+    """Return `expected_surplus` of a curve of steps: up to ``lasts[k]`` it is worth ``values[k]``, at ``last`` too."""
+    surplus = worth_kernel(durations, weights, values, lasts, first, last)
+    if not surplus.size:
+        return surplus
     charged = charged_kernel(durations, weights, first, surplus.size, end)
     for k in range(surplus.size):
         surplus[k] -= cost * charged[k]

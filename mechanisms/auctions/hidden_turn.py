@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel
-from marketsched.mechanisms.columns import steps_of
+from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel, worth_kernel
+from marketsched.mechanisms.columns import JobColumns, steps_of
 from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
@@ -147,6 +147,18 @@ def expected_surplus(
     shortest = int(law.durations[0]) if law.durations.size else 0
     steps = steps_of(curve, first + shortest, last)
     return np.asarray(surplus_kernel(*law, *steps, first, last, end, cost))
+
+
+def expected_worth(curve: ValueCurve, law: DurationLaw, first: int, last: int) -> NDArray[np.float64]:
+    """Return the expected value of starts ``first, first + 1, ...``, credits; arguments and shape as of the surplus."""
+    shortest = int(law.durations[0]) if law.durations.size else 0
+    return np.asarray(worth_kernel(*law, *steps_of(curve, first + shortest, last), first, last))
+
+
+def worth_of_row(jobs: JobColumns, row: int, law: DurationLaw, last: int) -> NDArray[np.float64]:
+    """Return `expected_worth` of a job that stands in columns, from its arrival on."""
+    curve = slice(jobs.begins[row], jobs.begins[row + 1])
+    return np.asarray(worth_kernel(*law, jobs.values[curve], jobs.lasts[curve], jobs.arrivals[row], last))
 
 
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import expected_worth
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import JobId
 
 
@@ -95,10 +96,10 @@ class RoundAuction(ArrivalMarket):
         if group is None:
             return
         points = slice(law.offsets[group], law.offsets[group + 1])
-        durations, weights = law.durations[points], law.probabilities[points]
-        if weights.sum() > 0:
-            x.worth = self._expected(x, points)
-            x.limit, x.mean = int(durations.max()), float(weights / weights.sum() @ durations)
+        own = DurationLaw.of(law.durations[points], law.probabilities[points])
+        if own.durations.size:
+            x.worth = expected_worth(x.sow.value, own, self.round, self._useful(x))
+            x.limit, x.mean = int(own.durations[-1]), own.mean
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Hold the auction of this round: winners start, those without any start of worth are dropped."""
@@ -117,12 +118,12 @@ class RoundAuction(ArrivalMarket):
     def _auction(self, hopeful: list[WaitingJob]) -> set[JobId]:
         """Offer the free nodes to these jobs, in order of submission; return the names of the winners."""
         now, free = self.round, self.capacity - self.load
-        bidding = [x for x in hopeful if _coming(x, now)[0] > TOLERANCE and x.sow.concurrency <= free]
+        bidding = [x for x in hopeful if _coming(x, now)[0] > TOLERANCE and x.width <= free]
         if not bidding:
             return set()
         bids = Bids(
             np.array([_coming(x, now)[0] for x in bidding]),
-            np.array([x.sow.concurrency for x in bidding], dtype=np.int64),
+            np.array([x.width for x in bidding], dtype=np.int64),
             np.array([x.mean for x in bidding]),
             tuple(x.job for x in bidding),
             tuple(x.owner for x in bidding),

@@ -48,11 +48,12 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     last_completion,
     state_promises,
 )
+from marketsched.mechanisms.auctions.rows_play import play_rows
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
-from marketsched.mechanisms.bid_price.foreseen import foreseen
+from marketsched.mechanisms.bid_price.foreseen import Foreseen, RowsForeseen, foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
@@ -203,6 +204,7 @@ class BidPrice(KeptMenus):
             for _ in range(buckets)
         ]  # fmt: skip
         self._bucket_of: dict[Hashable, int] = {}
+        self._rows: RowsForeseen | None = None  # of a market that is played as columns
         self._n_seen = 0  # arrivals, those of the history included
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
@@ -238,11 +240,22 @@ class BidPrice(KeptMenus):
         return self._bucket_of[owner]
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, where durations are revealed and one curve is for all; see `Mechanism.play`."""
+        """Play many rounds at once, without ``stop_at_loss`` and where no menus are kept; see `Mechanism.play`."""
+        if self.by_rows is None and self._one_for_all() and jobs.revealed.all():
+            if not self.can_play(BidPrice, jobs):
+                return False
+            self._play_revealed(jobs, outcomes, until)
+            return True
+        plain = self._menus is None and self._signals == "durations" and not self.stop_at_loss
+        return plain and play_rows(self, BidPrice, jobs, outcomes, until)
+
+    def _one_for_all(self) -> bool:
+        """Tell whether all jobs of revealed duration face the prices of one curve, whoever their owners are."""
+        alike = len(self._curves) == 1 and not self._curves[0].expects_owners
+        return alike and self._menus is None and self._signals == "durations"
+
+    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
         curve, first = self._curves[0], self._round
-        alike = len(self._curves) == 1 and not curve.expects_owners and self._menus is None
-        if not (self.can_play(BidPrice, jobs) and alike and self._signals == "durations" and jobs.revealed.all()):
-            return False
         order, arrivals = jobs.by_arrival
         bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
         counts = self._useful_starts(jobs)
@@ -266,10 +279,11 @@ class BidPrice(KeptMenus):
         rows = order[bounds[0] : bounds[-1]]
         outcomes.close_bookings(rows, jobs)
         self._round = until + 1
-        return True
 
-    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn:
-        """Return the turn of a job that arrives in the current round; see `Mechanism.turn`."""
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
+        """Return the turn of a job that arrives in the current round, see `Mechanism.turn`; None: some are hidden."""
+        if self.by_rows is not None:
+            return None
         here = copy.copy(self)
         here._free, here._curves = self._free.copy(), [copy.copy(self._curves[0])]
         here._keep_calendar()
@@ -290,7 +304,15 @@ class BidPrice(KeptMenus):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the value of each start from now on; the signal decides, not the form of the report."""
-        known = foreseen(x.sow, self.round, signal, self.limits, self._signals)
+        self._note(x, foreseen(x.sow, self.round, signal, self.limits, self._signals))
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Record the same of a row."""
+        if self._rows is None:
+            self._rows = RowsForeseen(jobs, self.max_duration)
+        self._note(x, self._rows.of(x.order, self._useful(x)))
+
+    def _note(self, x: WaitingJob, known: Foreseen) -> None:
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
             assert known.law is not None
@@ -323,7 +345,7 @@ class BidPrice(KeptMenus):
         last, agreed = super().last_completion(x), x.agreed
         if not isinstance(agreed, Queued) or agreed.stops is None:
             return last
-        rounds, cost = int(agreed.stops[x.start - x.arrival]), agreed.rate * x.sow.concurrency
+        rounds, cost = int(agreed.stops[x.start - x.arrival]), agreed.rate * x.width
         return last_completion(x.sow.value, agreed.law, x.start, rounds, last, cost)
 
     def charge_stopped(self, x: WaitingJob, used: int) -> float:
@@ -332,7 +354,7 @@ class BidPrice(KeptMenus):
 
     def give_back(self, x: WaitingJob) -> None:
         """Free bookings beyond the end."""
-        self._free[self.round - 1 : x.start + x.limit - 1] += x.sow.concurrency
+        self._free[self.round - 1 : x.start + x.limit - 1] += x.width
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once it has its start; None before."""
@@ -340,8 +362,8 @@ class BidPrice(KeptMenus):
 
     def _owed(self, x: WaitingJob, used: int) -> float:
         if isinstance(x.agreed, Queued):
-            return x.agreed.rate * x.sow.concurrency * used
-        return entry_price(x.agreed, x.start, x.sow.concurrency, x.start, used)
+            return x.agreed.rate * x.width * used
+        return entry_price(x.agreed, x.start, x.width, x.start, used)
 
     def _keep_calendar(self) -> None:
         """Let the calendar hold every round that this one's decisions can touch."""
@@ -360,7 +382,7 @@ class BidPrice(KeptMenus):
         now, starts = self.round, {}
         lost, heard = [0.0] * len(self._curves), [False] * len(self._curves)
         for x in arrived:
-            width, own = x.sow.concurrency, self._curves[self.bucket_of(x.owner)]
+            width, own = x.width, self._curves[self.bucket_of(x.owner)]
             assert x.worth is not None
             if self._menus is not None and self._kept(x.job):
                 self._menus[x.job] = ArrivalMenu(now, self._free[now - 1 :].copy(), own.prefix)
@@ -382,7 +404,7 @@ class BidPrice(KeptMenus):
         """Return the favourite entry of an arrival, as `best_entry` does, and note its prices for `charge`."""
         now = self.round
         assert x.worth is not None
-        start, surplus, best = best_entry(self._free, curve.prefix, now, x.sow.concurrency, x.limit, x.worth)
+        start, surplus, best = best_entry(self._free, curve.prefix, now, x.width, x.limit, x.worth)
         if start:
             x.agreed = curve.prefix[min(start - now, curve.prefix.size - 1) :][: x.limit + 1].copy()
             x.agreed.flags.writeable = False  # copies of the market share it
@@ -402,7 +424,7 @@ class BidPrice(KeptMenus):
 
     def _surplus(self, x: WaitingJob) -> NDArray[np.float64]:
         """Return what starts from the arrival of a job on are expected to bring at its locked rate, credits."""
-        law, cost = x.agreed.law, x.agreed.rate * x.sow.concurrency
+        law, cost = x.agreed.law, x.agreed.rate * x.width
         if self.stop_at_loss:
             last, end = super().last_completion(x), self.horizon + 1
             surplus, x.agreed.stops = best_stops(x.sow.value, law, x.arrival, last, end, cost)
@@ -416,12 +438,12 @@ class BidPrice(KeptMenus):
         for x in self._running.values():
             if isinstance(x.agreed, Queued):
                 age, residuals = now - x.start, x.agreed.residuals
-                supply[: max(0, min(n, x.limit - age))] += x.sow.concurrency
+                supply[: max(0, min(n, x.limit - age))] += x.width
                 left = float(residuals[min(age, residuals.size - 1)])
                 whole = min(n, int(left))
-                supply[:whole] -= x.sow.concurrency
+                supply[:whole] -= x.width
                 if whole < n:
-                    supply[whole] -= x.sow.concurrency * (left - int(left))
+                    supply[whole] -= x.width * (left - int(left))
 
     # -- what teaches the prices ----------------------------------------------------------------------------
 
@@ -438,12 +460,12 @@ class BidPrice(KeptMenus):
         """Take the arrivals of this round into the past: from now on they may teach."""
         for x in arrived:
             assert x.worth is not None
-            sealed = self._order == "sealed" and x.sow.concurrency > 1
+            sealed = self._order == "sealed" and x.width > 1
             for _, curve in self._listeners(x.owner):
                 if isinstance(x.agreed, Queued):
                     curve.learn_queued(x, sealed)
                 else:
-                    curve.learn(x.owner, self.round, x.mean, x.sow.concurrency, x.worth)
+                    curve.learn(x.owner, self.round, x.mean, x.width, x.worth)
         self._n_seen += len(arrived)
 
     def _note_departures(self, waiting: Sequence[WaitingJob], starts: dict[JobId, int | None]) -> None:

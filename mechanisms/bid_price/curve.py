@@ -150,7 +150,7 @@ class Curve:
 
     def surplus_lost(self, free: NDArray[np.int64], now: int, x: WaitingJob, worth: NDArray[np.float64]) -> float:
         """Return the surplus that an arrival loses to the bookings in the calendar at these prices, credits."""
-        _, surplus, best = best_entry(free, self.prefix, now, x.sow.concurrency, x.limit, worth)
+        _, surplus, best = best_entry(free, self.prefix, now, x.width, x.limit, worth)
         return best - surplus
 
     def learn(self, owner: Hashable, arrival: int, mean: float, width: int, worth: NDArray[np.float64]) -> int:
@@ -193,16 +193,16 @@ class Curve:
         assert x.worth is not None
         if sealed:
             self._rows[x.job] = self.past.n
-            self.past.add(x.arrival, max(1, round(x.mean)), x.sow.concurrency, x.worth, closed=True)
+            self.past.add(x.arrival, max(1, round(x.mean)), x.width, x.worth, closed=True)
         else:
-            self._rows[x.job] = self.learn(x.owner, x.arrival, x.mean, x.sow.concurrency, x.worth)
+            self._rows[x.job] = self.learn(x.owner, x.arrival, x.mean, x.width, x.worth)
 
     def left_queue(self, x: WaitingJob, waited: int) -> None:
         """Note that a job has left the queue: what was sealed teaches from now on."""
         row = self._rows.pop(x.job, None)
         if row is not None and self.past.open(row):
             assert x.worth is not None
-            self._weigh(x.mean, x.sow.concurrency, x.worth)
+            self._weigh(x.mean, x.width, x.worth)
             self._left.append((waited, row))
             del self._left[:-KEPT_LEFT]
 

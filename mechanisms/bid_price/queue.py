@@ -55,7 +55,7 @@ def serve_queue(
     starts: dict[JobId, int | None] = {}
     blocked = False
     for x in waiting:
-        width = x.sow.concurrency
+        width = x.width
         start = start_at_turn(x.agreed.surplus[now - x.arrival :], free, now, width, x.limit)
         if start is not None and (blocked or start == NOT_YET):
             blocked, start = order == "strict", NOT_YET

@@ -21,9 +21,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.hidden_turn import duration_law
+from marketsched.mechanisms.columns import steps_of
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue
 
 
 class Stairs(NamedTuple):
@@ -34,27 +35,26 @@ class Stairs(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The report of an arrived job, in the form that its choice needs."""
+    """What a job reports, given its arrival and what is seen then, in the form that its choice needs."""
 
-    width: int
-    durations: NDArray[np.int64]  # (n,)
+    width: int  # nodes
+    durations: NDArray[np.int64]  # (n,), rounds, rising
     weights: NDArray[np.float64]  # (n,), adding up to 1
     shortest: int  # of the durations
     longest: int
     mean: float  # rounds
     stairs: Stairs
     last: int  # the last completion worth anything
+    highest: float  # value of any completion, credits
+    restarts: bool  # whether the job can begin anew
 
 
 def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
     """Return the curve of a report for completions ``first .. last``."""
     if last < first:
         return Stairs(np.zeros(0, dtype=np.int64), np.zeros(0))
-    if isinstance(sow.value, DeadlineValue):
-        return Stairs(np.array([last]), np.array([sow.value.value]))
-    table = sow.value.table(first, last - first + 1)
-    ends = np.flatnonzero(np.diff(table, append=-1.0))
-    return Stairs(first + ends, table[ends])
+    worth, until = steps_of(sow.value, first, last)
+    return Stairs(np.minimum(until, last), worth)
 
 
 def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Report | None:
@@ -62,14 +62,12 @@ def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Repo
 
     ``last`` is the last completion that the market takes to be worth anything.
     """
-    points = sow.law.points_of(now, signal)
-    durations, weights = sow.law.durations[points], sow.law.probabilities[points]
-    mass, shortest = float(weights.sum()), int(durations.min())
-    if mass <= 0 or now + shortest > last:
+    law = duration_law(sow, now, signal)
+    if not law.durations.size or now + law.durations[0] > last:
         return None
-    weights = weights / mass
-    stairs, mean = stairs_of(sow, now + shortest, last), float(weights @ durations)
-    return Report(sow.concurrency, durations, weights, shortest, int(durations.max()), mean, stairs, last)
+    shortest, longest = int(law.durations[0]), int(law.durations[-1])
+    stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
+    return Report(sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts)
 
 
 def last_worth(stairs: Stairs, cost: float) -> int:
@@ -85,6 +83,7 @@ def announced_values(
     waits: NDArray[np.int64],
     rates: NDArray[np.float64],
     patience: NDArray[np.int64],
+    n_offered: int,
     report: Report,
     now: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -100,6 +99,8 @@ def announced_values(
         Credits per node and round.
     patience : ndarray of int, shape (n,)
         Rounds.
+    n_offered : int
+        How many of them the job may choose; the value and the probability of the others are 0.
     report : Report
         Of the job.
     now : int
@@ -108,8 +109,24 @@ def announced_values(
     values, chances = np.zeros(waits.shape), np.zeros(waits.shape)
     columns = (report.width, report.durations, report.weights, report.stairs.until, report.stairs.worth)
     rooms = patience + usual_length(report.mean)
-    _entries_kernel(shares, waits, rates, rooms, *columns, now, values, chances)
+    _entries_kernel(shares, waits, rates, rooms, n_offered, *columns, now, values, chances)
     return values, chances
+
+
+def preferred(values: NDArray[np.float64], first: int) -> tuple[int, int] | None:
+    """Return class and column of the entry of largest announced value; None: none is worth taking.
+
+    Of equal ones the most patient, then the spare one.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (2, n)
+        As `announced_values` returns them.
+    first : int
+        The class from which on the job may choose: 1, regular nodes alone.
+    """
+    offer, column = _preferred_kernel(values, first)
+    return None if offer < 0 else (int(offer), int(column))
 
 
 def usual_length(mean: float) -> int:
@@ -123,6 +140,17 @@ def cell_of(wait: int, room: int, length: int) -> int:
 
 
 @njit(cache=True)
+def _preferred_kernel(values, first):  # type: ignore[no-untyped-def]
+    """Return class and column, -1 and -1 for none."""
+    best, offer, column = 1e-12, -1, -1  # TOLERANCE: a kernel uses nothing outside it
+    for p in range(values.shape[1] - 1, -1, -1):
+        for k in range(first, 2):
+            if values[k, p] > best:
+                best, offer, column = values[k, p], k, p
+    return offer, column
+
+
+@njit(cache=True)
 def _cell_kernel(wait, room, length):  # type: ignore[no-untyped-def]
     x = (room - wait) / length
     column = 0 if x < 1.0 else 1 if x < 1.1 else 2 if x < 1.3 else 3 if x < 1.7 else 4 if x < 2.5 else 5
@@ -131,11 +159,11 @@ def _cell_kernel(wait, room, length):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _entries_kernel(  # type: ignore[no-untyped-def]
-    shares, waits, rates, rooms, width, durations, weights, until, worth, now, values, chances
+    shares, waits, rates, rooms, n_offered, width, durations, weights, until, worth, now, values, chances
 ):
-    """Fill the values and the chances of all entries."""
+    """Fill the values and the chances of the entries that are offered."""
     for k in range(2):
-        for p in range(rooms.size):
+        for p in range(n_offered):
             values[k, p], chances[k, p] = _announced_kernel(
                 shares[k], waits[k, p], rates[k, p], rooms[p], width, durations, weights, until, worth, now
             )

@@ -113,9 +113,18 @@ class Learnt:
 
 def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the odds of a group's jobs, shape (2, 12), from those of all and its own, both of shape (2, 12, 2)."""
-    of_all = odds[:, :, 0] / odds[:, :, 1]
-    shares: NDArray[np.float64] = (grouped[:, :, 0] + GROUP_WEIGHT * of_all) / (grouped[:, :, 1] + GROUP_WEIGHT)
+    shares = np.empty((2, 12))
+    _shares_kernel(odds, grouped, GROUP_WEIGHT, shares)
     return shares
+
+
+@njit(cache=True)
+def _shares_kernel(odds, grouped, weight, shares):  # type: ignore[no-untyped-def]
+    """Fill the odds of both offers."""
+    for k in range(2):
+        for cell in range(12):
+            of_all = odds[k, cell, 0] / odds[k, cell, 1]
+            shares[k, cell] = (grouped[k, cell, 0] + weight * of_all) / (grouped[k, cell, 1] + weight)
 
 
 @njit(cache=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.announced import Report, announced_values, usual_length
 from marketsched.mechanisms.offers.departures import shares_of
-from marketsched.mechanisms.offers.patience import offered, price_factors
+from marketsched.mechanisms.offers.patience import offered, posted_rates
 from marketsched.mechanisms.offers.present import band_of, group_of
 from marketsched.mechanisms.offers.service import MOST_LOST
 from marketsched.mechanisms.offers.waits import expected_waits
@@ -23,7 +23,7 @@ class Entries(NamedTuple):
     rates: NDArray[np.float64]  # (2, n), credits per node and round used
     waits: NDArray[np.int64]  # (2, n), expected, rounds
     values: NDArray[np.float64]  # (2, n), what the entry is worth, credits; 0: it is not offered
-    chances: NDArray[np.float64]  # (2, n), to be completed while that is worth anything
+    chances: NDArray[np.float64]  # (2, n), to be completed while that is worth anything; 0: it is not offered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,15 +47,13 @@ class TwoOffersMenu:
 
     def entries(self, report: Report) -> Entries:
         """Return the entries as they are announced to a report; those in which it could not end in time are worth 0."""
-        group = group_of(report.width, self.capacity, report.longest)
-        usual = float(self.usual_rounds[band_of(report.width, self.capacity)])
-        rates = np.outer(self.rates, price_factors(self.patience, self.usual))
-        most_lost = MOST_LOST * report.width * usual
-        latest = self.now + self.patience
-        waits = expected_waits(self.free, self.runs, self.line, latest, report.width, report.mean, most_lost)
+        width, group = report.width, group_of(report.width, self.capacity, report.longest)
+        most_lost = MOST_LOST * width * float(self.usual_rounds[band_of(width, self.capacity)])
+        rates = posted_rates(self.rates, self.patience, self.usual)
+        waits = expected_waits(self.free, self.runs, self.line, self.now + self.patience, width, report.mean, most_lost)
         shares = shares_of(self.odds, self.grouped[:, group])
-        values, chances = announced_values(shares, waits, rates, self.patience, report, self.now)
-        values[:, offered(self.patience, report.last - self.now - usual_length(report.mean)) :] = 0.0
+        n_offered = offered(self.patience, report.last - self.now - usual_length(report.mean))
+        values, chances = announced_values(shares, waits, rates, self.patience, n_offered, report, self.now)
         return Entries(self.patience, rates, waits, values, chances)
 
     def kept(self) -> TwoOffersMenu:

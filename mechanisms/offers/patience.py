@@ -12,9 +12,8 @@ would claim to be urgent.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 UNLIMITED = 10**9  # rounds: nobody waits so long
@@ -30,11 +29,13 @@ ONE = np.array([UNLIMITED], dtype=np.int64)  # nothing to choose: order of arriv
 POSTED.flags.writeable = ONE.flags.writeable = False
 
 
-def price_factors(patience: NDArray[np.int64], usual: float) -> NDArray[Any]:
-    """Return what the rate is multiplied by for each patience, shape (n,).
+def posted_rates(rates: tuple[float, float], patience: NDArray[np.int64], usual: float) -> NDArray[np.float64]:
+    """Return the rates of spare and of regular nodes for each patience, shape (2, n), credits per node and round.
 
     Parameters
     ----------
+    rates : tuple of (float, float)
+        Spare and regular, before the price of patience.
     patience : ndarray of int, shape (n,)
         Rounds.
     usual : float
@@ -42,15 +43,16 @@ def price_factors(patience: NDArray[np.int64], usual: float) -> NDArray[Any]:
 
     Examples
     --------
-    >>> price_factors(np.array([0, 4, 16, 99]), 4.0).tolist()
-    [1.5, 1.0, 0.5, 0.5]
-    >>> price_factors(ONE, 4.0).tolist()
-    [1.0]
+    >>> posted_rates((1.0, 2.0), np.array([0, 4, 16, 99]), 4.0).tolist()
+    [[1.5, 1.0, 0.5, 0.5], [3.0, 2.0, 1.0, 1.0]]
+    >>> posted_rates((1.0, 2.0), ONE, 4.0).tolist()
+    [[1.0], [2.0]]
     """
     if patience[0] == UNLIMITED:
-        return np.ones(patience.size)
-    factors: NDArray[Any] = 3.0 / (2.0 + np.minimum(4.0, patience / max(1.0, usual)))
-    return factors
+        return np.array(rates).reshape(2, 1)
+    found = np.empty((2, patience.size))
+    _rates_kernel(*rates, patience, max(1.0, usual), found)
+    return found
 
 
 def offered(patience: NDArray[np.int64], longest_wait: int) -> int:
@@ -58,3 +60,11 @@ def offered(patience: NDArray[np.int64], longest_wait: int) -> int:
     if patience[0] == UNLIMITED:
         return 1
     return max(1, int(np.searchsorted(patience, longest_wait, side="right")))
+
+
+@njit(cache=True)
+def _rates_kernel(spare, regular, patience, usual, found):  # type: ignore[no-untyped-def]
+    """Fill both rows."""
+    for p in range(patience.size):
+        factor = 3.0 / (2.0 + min(4.0, patience[p] / usual))
+        found[0, p], found[1, p] = spare * factor, regular * factor

@@ -8,6 +8,7 @@ when it runs. What else it reported stands here in three numbers that end its ow
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ JOB = np.dtype(
         ("group", "i8"),  # of jobs alike in nodes and announced length
         ("mean", "f8"),  # announced, rounds
         ("density", "f8"),  # announced value per node and expected round, credits
+        ("rate", "f8"),  # locked, credits per node and round
     ]
 )
 
@@ -63,8 +65,13 @@ def band_of(width: int, capacity: int) -> int:
     return bisect_left(BANDS, width / capacity)
 
 
-class Present:
-    """Rows of `JOB`, and the turn of each: order of arrival.
+class Rows:
+    """Rows of jobs, and the turn of each: order of arrival.
+
+    Parameters
+    ----------
+    columns : dtype
+        Of a row.
 
     Attributes
     ----------
@@ -74,35 +81,61 @@ class Present:
         Rows in order of arrival; the first ``n`` count.
     """
 
-    def __init__(self) -> None:
-        self.jobs: NDArray[np.void] = np.zeros(64, dtype=JOB)
+    def __init__(self, columns: np.dtype[np.void]) -> None:
+        self.jobs: NDArray[np.void] = np.zeros(64, dtype=columns)
         self.turn = np.zeros(64, dtype=np.int64)
         self.n = 0
         self._free = list(range(63, -1, -1))
 
-    def add(
-        self, offer: int, width: int, band: int, *,
-        latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
-    ) -> int:  # fmt: skip
+    def enter(self, columns: tuple[Any, ...]) -> int:
         """Add a job, the last to arrive; return its row."""
         if not self._free:
             size = self.jobs.size
-            self.jobs = np.concatenate([self.jobs, np.zeros(size, dtype=JOB)])
+            self.jobs = np.concatenate([self.jobs, np.zeros(size, dtype=self.jobs.dtype)])
             self.turn = np.concatenate([self.turn, np.zeros(size, dtype=np.int64)])
             self._free = list(range(2 * size - 1, size - 1, -1))
         row = self._free.pop()
-        ends = (latest, min(last_start, latest))
-        self.jobs[row] = (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density)  # as `JOB`
+        self.jobs[row] = columns
         self.turn[self.n] = row
         self.n += 1
         return row
 
-    def queue(self) -> NDArray[np.int64]:
-        """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
-        rows = self.turn[: self.n]
-        queue: NDArray[np.int64] = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
-        return queue
-
     def give_back(self, rows: list[int]) -> None:
         """Let the rows of jobs that have left be used again."""
         self._free += rows
+
+
+class Present(Rows):
+    """Rows of `JOB`."""
+
+    def __init__(self) -> None:
+        super().__init__(JOB)
+        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
+
+    def add(
+        self, offer: int, width: int, band: int, *,
+        rate: float, latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
+    ) -> int:  # fmt: skip
+        """Add a job, the last to arrive; return its row."""
+        ends = (latest, min(last_start, latest))
+        return self.enter(
+            (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)
+        )  # as `JOB`
+
+    def enter(self, columns: tuple[Any, ...]) -> int:
+        """Add a job, the last to arrive; return its row."""
+        self._queue = None
+        return super().enter(columns)
+
+    def queue(self) -> NDArray[np.int64]:
+        """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
+        if self._queue is None:
+            rows = self.turn[: self.n]
+            self._queue = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
+        return self._queue
+
+    def give_back(self, rows: list[int]) -> None:
+        """Let the rows of jobs that have left be used again."""
+        super().give_back(rows)
+        if rows:
+            self._queue = None

@@ -25,6 +25,35 @@ FEWEST = 10  # departures before anything costs
 KEPT = 0.99  # of the offered load, a round
 
 
+class OfferedLoad:
+    """The mean over past rounds of the node-rounds that arrive, at the usual length of their widths.
+
+    Parameters
+    ----------
+    capacity : int
+        C, nodes.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._offered = self._rounds = self._arriving = 0.0
+
+    @property
+    def share(self) -> float:
+        """A / C, 0 before the first round."""
+        return self._offered / max(1e-9, self._rounds) / self._capacity
+
+    def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
+        """Count a job that arrives; it enters from the next round on."""
+        self._arriving += width * usual_rounds * kappa
+
+    def next_round(self) -> None:
+        """Let a round begin."""
+        self._offered = KEPT * self._offered + self._arriving
+        self._rounds = KEPT * self._rounds + 1.0
+        self._arriving = 0.0
+
+
 class Rates:
     """The rates of a market.
 
@@ -44,25 +73,22 @@ class Rates:
     """
 
     def __init__(self, capacity: int, part: float, factor: float) -> None:
-        self._capacity, self._part, self._factor = capacity, part, factor
-        self._offered = self._rounds = self._arriving = 0.0
+        self._part, self._factor, self._offered = part, factor, OfferedLoad(capacity)
         self._order = np.zeros(0, dtype=np.int64)  # of remembered jobs, from the highest density down
         self.posted = (0.0, 0.0)
 
     @property
     def load(self) -> float:
         """Offered load as a share of the machine; 0 before the first round."""
-        return self._offered / max(1e-9, self._rounds) / self._capacity
+        return self._offered.share
 
     def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
         """Count a job that arrives; it enters rates from the next round on."""
-        self._arriving += width * usual_rounds * kappa
+        self._offered.arrives(width, usual_rounds, kappa)
 
     def post(self, now: int, learnt: Learnt) -> None:
         """Set the rates of round ``now``."""
-        self._offered = KEPT * self._offered + self._arriving
-        self._rounds = KEPT * self._rounds + 1.0
-        self._arriving = 0.0
+        self._offered.next_round()
         if now % 2 or learnt.departures < FEWEST:
             return
         densities, works = learnt.remembered

@@ -32,26 +32,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
+from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
-from marketsched.mechanisms.offers.announced import Stairs, cell_of, last_worth, report_of, usual_length
-from marketsched.mechanisms.offers.departures import LATE_ODDS, Learnt
-from marketsched.mechanisms.offers.menu import TwoOffersMenu
-from marketsched.mechanisms.offers.patience import ONE, POSTED
-from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of, group_of
-from marketsched.mechanisms.offers.rates import Rates
-from marketsched.mechanisms.offers.service import serve
-from marketsched.mechanisms.offers.waits import AHEAD, Calendars
+from marketsched.mechanisms.offers.announced import preferred, report_of
+from marketsched.mechanisms.offers.departures import LATE_ODDS
+from marketsched.mechanisms.offers.hidden_jobs import HiddenJobs
+from marketsched.mechanisms.offers.present import REGULAR, SPARE
+from marketsched.mechanisms.offers.waits import AHEAD
+from marketsched.mechanisms.offers.whole_market import OffersPlay, falling
 from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue
-
-BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
-REGULAR_ALONE = (0.7, 0.65)
 
 
 @dataclass(slots=True, eq=False)
@@ -61,9 +58,6 @@ class Taken:
     row: int  # of `Present`
     offer: int  # SPARE or REGULAR
     rate: float  # credits per node and round, locked
-    chance: float  # announced, to be completed while it is worth anything
-    stairs: Stairs
-    last: int  # the last completion worth anything
 
 
 class TwoOffers(BidPrice):
@@ -126,34 +120,30 @@ class TwoOffers(BidPrice):
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
         super().__init__(capacity, horizon, **calendar)
         self.takes_back = spare
-        self._requeue, self._spare, self._patience = requeue, spare, POSTED if spare else ONE
-        self._present, self._learnt = Present(), Learnt(late_odds)
-        self._rates = Rates(self.capacity, *(BOTH if spare else REGULAR_ALONE))
-        self._calendars, self._stale = Calendars(), True  # until they are filled for the arrivals of a round
+        self._requeue = requeue
+        self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, spare=spare, requeue=requeue)
         self._came: list[tuple[WaitingJob, Signal]] = []  # of hidden duration, in the current round
         self._in_row: dict[int, WaitingJob] = {}
-        self._held = [0, 0]  # nodes of spare and regular runs
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
-        self._figures = np.zeros((2, 3))  # per offer: jobs that have left, announced chances, completed in time
-        self._lost = [0, 0]  # runs taken back, and their node-rounds
+        self._played: OffersPlay | None = None  # of a market that is played as columns
 
     @property
     def load(self) -> int:
         """Nodes of the jobs that ran in the round just cleared and have not ended."""
-        return super().load + sum(self._held)
+        return super().load + sum(self._hidden.held)
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the price of rounds, credits per node: the regular rate, unless durations are revealed."""
-        return super().slot_prices(first, count) if self._books else np.full(count, self._rates.posted[REGULAR])
+        return super().slot_prices(first, count) if self._books else np.full(count, self._hidden.rates.posted[REGULAR])
 
     def statistics(self) -> dict[str, float]:
         """Return the rates, odds as announced and observed, and evictions."""
-        found = super().statistics() if self._books else {}
+        found, hidden = super().statistics() if self._books else {}, self._hidden
         for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
-            left, announced, happened = self._figures[k].tolist()
-            found |= {f"{name}_rate": self._rates.posted[k], f"{name}_jobs": left}
+            left, announced, happened = hidden.figures[k].tolist()
+            found |= {f"{name}_rate": hidden.rates.posted[k], f"{name}_jobs": left}
             found |= {f"{name}_announced": announced / max(1.0, left), f"{name}_happened": happened / max(1.0, left)}
-        return found | {"requeues": float(self._lost[0]), "node_rounds_lost": float(self._lost[1])}
+        return found | {"requeues": float(hidden.lost[0]), "node_rounds_lost": float(hidden.lost[1])}
 
     def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
         """Refuse values that rise, too: a run is never delayed until it is worth more."""
@@ -189,13 +179,11 @@ class TwoOffers(BidPrice):
         self._check_open("advance")
         now = self._round
         events = self._depart(now)
-        self._rates.post(now, self._learnt)
         if self._books:
             events += super().advance()
         else:
             self._round, self._any_arrival = now + 1, False
         self._came.sort(key=lambda each: each[0].order)
-        self._stale = True
         for x, signal in self._came:
             if not self._choose(x, signal, now):
                 self._leave(x)
@@ -210,12 +198,11 @@ class TwoOffers(BidPrice):
         x = self._jobs.get(job) if is_hashable(job) else None
         if x is None or not isinstance(x.agreed, Taken) or not x.start:
             return super().complete(job)
-        now, taken, used = self._round, x.agreed, self._round - x.start
-        row = self._present.jobs[taken.row]
-        row["state"], row["used"], row["in_time"] = DONE, used, now <= taken.last
+        now = self._round
+        payment = self._hidden.complete(x.agreed.row, now)
         self._end_run(x, now)
         self._leave(x)
-        return Event(now - 1, EventKind.COMPLETE, job, now, taken.rate * x.sow.concurrency * used)
+        return Event(now - 1, EventKind.COMPLETE, job, now, payment)
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once they are sure: never of a spare run."""
@@ -224,51 +211,67 @@ class TwoOffers(BidPrice):
             return super().booked(job, duration) if x is not None and x.start else None
         if x.agreed.offer == SPARE or not x.start:
             return None
-        end = min(int(self._present.jobs["stop"][x.agreed.row]), self.horizon + 1)
+        end = min(int(self._hidden.present.jobs["stop"][x.agreed.row]), self.horizon + 1)
         if not duration or x.start + duration > end:
             return x.start, None
-        return x.start, x.agreed.rate * x.sow.concurrency * duration
+        return x.start, x.agreed.rate * x.width * duration
 
     def _owed(self, x: WaitingJob, used: int) -> float:
         if not isinstance(x.agreed, Taken):
             return super()._owed(x, used)
-        return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.sow.concurrency * used
+        return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.width * used
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
-        ran = {x.job for x in self._in_row.values() if x.start or self._present.jobs["ran"][x.agreed.row]}
+        jobs = self._hidden.present.jobs
+        ran = {x.job for x in self._in_row.values() if x.start or jobs["ran"][x.agreed.row]}
         events = super().close()
         return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, where all durations are hidden, or all revealed; see `Mechanism.play`."""
+        if self._menus is not None or not self.can_play(TwoOffers, jobs):
+            return False
+        there = jobs.arrivals != NEVER
+        if self._one_for_all() and jobs.revealed[there].all():
+            self._play_revealed(jobs, outcomes, until)
+            self._books = self._books or bool(jobs.arriving(1, until).size)
+            return True
+        if jobs.revealed[there].any() or not falling(jobs):
+            return False
+        if self._played is None:
+            self._played = OffersPlay(self._hidden, jobs, self.limits, requeue=self._requeue)
+        self._played.advance(self._round, until, outcomes)
+        self._round = until + 1
+        return True
+
+    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
+        """Return the turn of a job of revealed duration; None where durations are hidden. See `Mechanism.turn`."""
+        return super().turn(jobs, outcomes, before) if self._played is None else None
 
     # -- one round ------------------------------------------------------------------------------------------
 
     def _depart(self, now: int) -> list[Event]:
         """Remove the jobs that can bring nothing any more, and learn from all that have left."""
-        gone = self._learnt.departed(self._present, now).tolist()
-        events, jobs = [], self._present.jobs
-        for row in gone:
-            x = self._in_row.pop(row)
-            self._figures[x.agreed.offer] += (1.0, x.agreed.chance, jobs["state"][row] == DONE and jobs["in_time"][row])
-            if jobs["state"][row] == HERE:
-                kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
-                if x.start:
-                    self._end_run(x, now)
-                self._leave(x)
-                events.append(Event(now, kind, x.job))
-        self._present.give_back(gone)
+        events = []
+        for row, start, ran in self._hidden.begin_round(now):
+            x = self._in_row[row]
+            if start:
+                self._end_run(x, now)
+            self._leave(x)
+            events.append(Event(now, EventKind.EVICT if ran else EventKind.DROP, x.job))
+        for row in self._hidden.gone:
+            del self._in_row[row]
         return events
 
     def _choose(self, x: WaitingJob, signal: Signal, now: int) -> bool:
         """Let a job that has arrived take the entry it likes best; return whether it takes one."""
-        width, learnt = x.sow.concurrency, self._learnt
-        band = band_of(width, self.capacity)
-        usual = float(learnt.usual_rounds[band])
-        self._rates.arrives(width, usual, learnt.kappa)
+        self._hidden.counts(x.width)
         report = report_of(x.sow, now, signal, self.limits.last_useful_completion(x.sow))
         keep = self._menus is not None and self._kept(x.job)
         if report is None and not keep:
             return False
-        menu = self._menu(now)
+        menu = self._hidden.menu(now, self._unbooked)
         if self._menus is not None and keep:
             self._menus[x.job] = menu.kept()
         if report is None:
@@ -277,87 +280,40 @@ class TwoOffers(BidPrice):
         chosen = self._preferred(x, entries.values)
         if chosen is None:
             return False
-        offer, patience = chosen[0], int(entries.patience[chosen[1]])
-        rate, length = float(entries.rates[chosen]), usual_length(report.mean)
-        room = min(report.last - now, patience + length)
-        row = self._present.add(
-            offer, width, band, latest=now + patience,
-            last_start=last_worth(report.stairs, rate * width * report.shortest) - report.shortest,
-            cell=cell_of(int(entries.waits[chosen]), room, length),
-            group=group_of(width, self.capacity, report.longest), mean=report.mean,
-            density=x.sow.value.highest / (width * report.mean),
-        )  # fmt: skip
-        x.agreed = Taken(row, offer, rate, float(entries.chances[chosen]), report.stairs, report.last)
+        row = self._hidden.take(report, menu, entries, chosen)
+        taken = self._hidden.present.jobs[row]
+        x.agreed = Taken(row, int(taken["offer"]), float(taken["rate"]))
         self._in_row[row] = x
-        self._stale = True
         return True
 
-    def _menu(self, now: int) -> TwoOffersMenu:
-        """Return what is offered to the next arrival of the round; later rounds change it."""
-        learnt, calendars = self._learnt, self._calendars
-        if self._stale:
-            calendars.fill(self._present, now, self._unbooked(now), learnt.usual_rounds)
-            self._stale = False
-        return TwoOffersMenu(
-            now, self.capacity, self._rates.posted, learnt.usual, learnt.usual_rounds, learnt.odds, learnt.grouped,
-            calendars.free, calendars.runs, calendars.line, self._patience,
-        )  # fmt: skip
-
     def _preferred(self, x: WaitingJob, values: NDArray[np.float64]) -> tuple[int, int] | None:
-        """Return class and column of the entry of largest announced value; None: none is worth taking.
-
-        Of equal ones the most patient, then the spare one. ``values`` are those of `Entries`.
-        """
-        first = SPARE if self._spare and x.sow.restarts else REGULAR
-        in_order = values[first:, ::-1].T.ravel()
-        best = int(in_order.argmax())
-        if in_order[best] <= TOLERANCE:
-            return None
-        column, offer = divmod(best, 2 - first)
-        return first + offer, values.shape[1] - 1 - column
+        """Return the entry that a job takes of those announced to it, see `announced.preferred`."""
+        return preferred(values, self._hidden.first_offer(x.sow.restarts))
 
     def _serve(self, now: int) -> list[Event]:
         """Take nodes back and start runs; return the events."""
-        room = self.capacity - self._held[REGULAR]
+        held = self._hidden.held
+        room = self.capacity - held[REGULAR]
         free = room
         if self._books:
             free, room = int(self._free[now - 1]), int(self._free[now - 1 : now - 1 + self.max_duration].min())
-        if not self._present.n:
-            return []
-        usual, idle = self._learnt.usual_rounds, free - self._held[SPARE]
-        taken, started = serve(self._present, now, idle, room, usual, requeue=self._requeue)
+        taken, started = self._hidden.serve(now, free - held[SPARE], room)
         events = []
-        for row in taken.tolist():
+        for row, _ in taken:
             x = self._in_row[row]
-            self._lost[0] += 1
-            self._lost[1] += x.sow.concurrency * (now - x.start)
             self._end_run(x, now)
             if not self._requeue:
                 self._leave(x)
             events.append(Event(now, EventKind.REQUEUE if self._requeue else EventKind.EVICT, x.job))
-        for row in started.tolist():
+        for row in started:
             x = self._in_row[row]
             x.start = now
-            self._held[x.agreed.offer] += x.sow.concurrency
-            self._present.jobs["stop"][row] = self._last_of(x)
             self._book(x, now, -1)
             events.append(Event(now, EventKind.START, x.job))
         return events
 
-    def _last_of(self, x: WaitingJob) -> int:
-        """Return the round in which the run of a job is stopped: no later completion would bring what it costs."""
-        taken: Taken = x.agreed
-        end = x.start + self.max_duration
-        cost = taken.rate * x.sow.concurrency
-        by: list[int] = [
-            min(until, x.start + int(min(worth / cost, self.max_duration))) if cost > 0 else until
-            for until, worth in zip(taken.stairs.until.tolist(), taken.stairs.worth.tolist(), strict=True)
-        ]
-        return max(x.start + 1, min(end, max(by)))
-
     def _end_run(self, x: WaitingJob, now: int) -> None:
         """Note that a run has ended before round ``now``."""
-        self._held[x.agreed.offer] -= x.sow.concurrency
         self._book(x, now, +1)
         x.start = 0
 
@@ -375,7 +331,7 @@ class TwoOffers(BidPrice):
     def _book(self, x: WaitingJob, now: int, sign: int) -> None:
         """Take (-1) or give back (+1) the nodes of a regular run from round ``now`` on."""
         if self._books and x.agreed.offer == REGULAR:
-            self._free[now - 1 : x.start + self.max_duration - 1] += sign * x.sow.concurrency
+            self._free[now - 1 : x.start + self.max_duration - 1] += sign * x.width
 
     def _unbooked(self, now: int) -> NDArray[np.int64] | int:
         """Return the nodes of the coming rounds that no job of revealed duration has, shape (AHEAD,), or all."""
@@ -386,14 +342,14 @@ class TwoOffers(BidPrice):
         found[: known.size] = known
         for x in self._in_row.values():
             if x.start and x.agreed.offer == REGULAR:
-                found[: max(0, min(known.size, x.start + self.max_duration - now))] += x.sow.concurrency
+                found[: max(0, min(known.size, x.start + self.max_duration - now))] += x.width
         return found
 
     def _run_on(self, supply: NDArray[np.float64]) -> None:
         """Count each regular run, booked for max_duration, as long as runs of its width usually go on."""
-        now, n, jobs = self._round, supply.size, self._present.jobs
+        now, n, hidden = self._round, supply.size, self._hidden
         for row, x in self._in_row.items():
             if x.start and x.agreed.offer == REGULAR:
-                age, usual = now - x.start, float(self._learnt.usual_rounds[jobs["band"][row]])
-                supply[: max(0, min(n, self.max_duration - age))] += x.sow.concurrency
-                supply[: max(0, min(n, round(max(1.0, usual - age, 0.5 * age))))] -= x.sow.concurrency
+                age, usual = now - x.start, float(hidden.learnt.usual_rounds[hidden.present.jobs["band"][row]])
+                supply[: max(0, min(n, self.max_duration - age))] += x.width
+                supply[: max(0, min(n, round(max(1.0, usual - age, 0.5 * age))))] -= x.width

@@ -42,7 +42,7 @@ class ConservativeBackfill(QueueScheduler):
             self.reserved = {}
             return []
         now, before = self.round, self.reserved
-        widths = np.array([x.sow.concurrency for x in waiting], dtype=np.int64)
+        widths = np.array([x.width for x in waiting], dtype=np.int64)
         lengths = np.array([x.agreed for x in waiting], dtype=np.int64)
         ends_at = [x.last_start if self.drop_hopeless else self.horizon for x in waiting]
         latest = np.array(ends_at, dtype=np.int64) - now

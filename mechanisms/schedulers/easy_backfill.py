@@ -31,7 +31,7 @@ class EasyQueue(QueueScheduler):
             found[i] = NOT_YET
         free = self.capacity - self.load
         if free and queue:
-            sizes = [(waiting[i].sow.concurrency, waiting[i].agreed) for i in queue]
+            sizes = [(waiting[i].width, waiting[i].agreed) for i in queue]
             for i, now in zip(queue, backfilled(sizes, free, self._ends(), self.round), strict=True):
                 found[i] = self.round if now else NOT_YET
         return found

@@ -24,6 +24,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
@@ -131,6 +133,10 @@ class FairShare(EasyQueue):
                 self._count(x)
         return found
 
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, unless jobs have a QOS by name; see `Mechanism.play`."""
+        return not self._qos and play_rows(self, FairShare, jobs, outcomes, until)
+
     def charge(self, x: WaitingJob) -> float:
         """Return 0; where the rule charges by reservation, add the rest of the wall time to the account's usage."""
         if self.by_reservation:
@@ -140,7 +146,7 @@ class FairShare(EasyQueue):
     def _count(self, x: WaitingJob, rounds: int = 1) -> None:
         """Count the nodes that a job uses, or has reserved, in so many rounds."""
         _, usage_factor = self._quality_of(x)
-        self.tree.use(x.owner, rounds * self._today * usage_factor * x.sow.concurrency)
+        self.tree.use(x.owner, rounds * self._today * usage_factor * x.width)
 
     def _quality_of(self, x: WaitingJob) -> tuple[float, float]:
         """Return priority and usage factor of a job's QOS."""
@@ -160,7 +166,7 @@ class FairShare(EasyQueue):
         return (
             age_factor((self.round - x.arrival) * self.round_s, self.max_age_s),
             self._factors[x.owner],
-            job_size_factor(x.sow.concurrency, self.capacity, favor_small=self.favor_small),
+            job_size_factor(x.width, self.capacity, favor_small=self.favor_small),
             priority / self._highest_qos if self._highest_qos > 0 else 0.0,
         )
 

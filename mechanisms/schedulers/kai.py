@@ -26,6 +26,8 @@ from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
@@ -188,12 +190,16 @@ class Kai(QueueScheduler):
         self._created: dict[Hashable, int] = {}
         self.shares: dict[Hashable, float] = {}
 
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return play_rows(self, Kai, jobs, outcomes, until)
+
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Take the sample of the round before, divide the nodes, and start one job after the other."""
         self._sample()
         held: defaultdict[Hashable, float] = defaultdict(float)
         for x in self._running.values():
-            held[x.owner] += x.sow.concurrency
+            held[x.owner] += x.width
         self._ran = held
         found: list[int | None] = [None if self._hopeless(x) else NOT_YET for x in waiting]
         lines: defaultdict[Hashable, deque[int]] = defaultdict(deque)
@@ -208,7 +214,7 @@ class Kai(QueueScheduler):
 
         def place(owner: Hashable) -> tuple[Order, int]:
             first = lines[owner].popleft()
-            need = waiting[first].sow.concurrency
+            need = waiting[first].width
             return order_of(Holding(queues[owner], self.shares[owner], held[owner], need, self.capacity)), first
 
         heads = [place(owner) for owner in lines]
@@ -216,7 +222,7 @@ class Kai(QueueScheduler):
         while heads and free:
             _, i = heapq.heappop(heads)
             x = waiting[i]
-            nodes = x.sow.concurrency
+            nodes = x.width
             if nodes <= free and held[x.owner] + nodes <= queues[x.owner].allowed:
                 found[i] = self.round
                 free -= nodes
@@ -234,7 +240,7 @@ class Kai(QueueScheduler):
     ) -> Queue:
         """Return an owner's queue in this round."""
         created = self._created.setdefault(owner, len(self._created))
-        request = held.get(owner, 0.0) + sum(waiting[i].sow.concurrency for i in lines.get(owner, ()))
+        request = held.get(owner, 0.0) + sum(waiting[i].width for i in lines.get(owner, ()))
         used = self._used[owner] / self._offered if self._offered > 0 else 0.0
         return Queue(request=request, used=used, created=created, **self._rules.get(str(owner), {}))
 

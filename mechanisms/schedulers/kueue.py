@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
@@ -165,6 +167,10 @@ class Kueue(QueueScheduler):
         self.ledgers: dict[Hashable, Ledger] = {}
         self._ran: defaultdict[Hashable, float] = defaultdict(float)  # nodes by owner in the last round
 
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return play_rows(self, Kueue, jobs, outcomes, until)
+
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Take the sample of the round before, then admit one workload after the other."""
         self._sample()
@@ -179,9 +185,9 @@ class Kueue(QueueScheduler):
         while heads and free:
             _, place = heapq.heappop(heads)
             x = waiting[place]
-            if x.sow.concurrency <= free:
+            if x.width <= free:
                 found[place] = self.round
-                free -= x.sow.concurrency
+                free -= x.width
                 self._admit(x)
             elif self.strict:
                 break
@@ -197,9 +203,9 @@ class Kueue(QueueScheduler):
     def _admit(self, x: WaitingJob) -> None:
         """Charge the entry penalty."""
         ledger = self.ledgers.setdefault(x.owner, Ledger())
-        ledger.push(x.job, entry_penalty({"nodes": x.sow.concurrency}, self.sampling_s, self.half_life_s))
+        ledger.push(x.job, entry_penalty({"nodes": x.width}, self.sampling_s, self.half_life_s))
         ledger.settle(x.job)
-        self._ran[x.owner] += x.sow.concurrency
+        self._ran[x.owner] += x.width
 
     def _sample(self) -> None:
         """Let the usage of all queues follow what ran in the round before."""
@@ -208,4 +214,4 @@ class Kueue(QueueScheduler):
             ledger.used = decayed(ledger.used, {"nodes": self._ran[owner]}, alpha)
         self._ran.clear()
         for x in self._running.values():
-            self._ran[x.owner] += x.sow.concurrency
+            self._ran[x.owner] += x.width

@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.auctions.hidden_turn import duration_law, expected_worth, worth_of_row
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
@@ -57,13 +60,22 @@ class LargestValueFirst(QueueScheduler):
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what starts are worth, too."""
         super().foresee(x, signal)
-        law = x.sow.law
-        points = law.points_of(self.round, signal)
-        if law.probabilities[points].sum() <= 0:
-            points = slice(None)
-        x.worth = self._expected(x, points)
-        weights = law.probabilities[points]
-        x.agreed = max(1.0, float(weights @ law.durations[points] / weights.sum()))
+        law = duration_law(x.sow, self.round, signal)
+        if not law.durations.size:  # the report excludes this arrival: all that it says is all there is
+            law = DurationLaw.of(x.sow.law.durations, x.sow.law.probabilities)
+        x.worth = expected_worth(x.sow.value, law, self.round, self._useful(x))
+        x.agreed = max(1.0, law.mean)
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Note the same of a row."""
+        super().foresee_row(x, jobs)
+        law = jobs.law_of(x.order)
+        x.worth = worth_of_row(jobs, x.order, law, self._useful(x))
+        x.agreed = max(1.0, law.mean)
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return play_rows(self, LargestValueFirst, jobs, outcomes, until)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start the most valuable jobs; evict jobs worth much less for them."""
@@ -73,18 +85,18 @@ class LargestValueFirst(QueueScheduler):
             assert x.worth is not None
             found.append(NOT_YET if (x.worth[now - x.arrival :] > TOLERANCE).any() else None)
         worth = [float(x.worth[now - x.arrival]) if found[i] is not None else 0.0 for i, x in enumerate(waiting)]  # type: ignore[index]
-        density = [w / (x.sow.concurrency * x.agreed) for w, x in zip(worth, waiting, strict=True)]
+        density = [w / (x.width * x.agreed) for w, x in zip(worth, waiting, strict=True)]
         for i in sorted(range(len(waiting)), key=lambda i: -density[i]):
             if worth[i] <= TOLERANCE:
                 break
             x = waiting[i]
-            for victim in self._victims(x.sow.concurrency - free, worth[i], density[i]):
-                free += victim.sow.concurrency
+            for victim in self._victims(x.width - free, worth[i], density[i]):
+                free += victim.width
                 self._held.pop(victim.job, None)
                 self.stop(victim)
-            if x.sow.concurrency <= free:
+            if x.width <= free:
                 found[i] = now
-                free -= x.sow.concurrency
+                free -= x.width
                 self._held[x.job] = (worth[i], density[i])
         return found
 
@@ -104,7 +116,7 @@ class LargestValueFirst(QueueScheduler):
             if its_density >= density or worth < self.ratio * lost:
                 return []
             victims.append(x)
-            missing -= x.sow.concurrency
+            missing -= x.width
             if missing <= 0:
                 return victims
         return []

@@ -61,9 +61,16 @@ class QueueScheduler(ArrivalMarket):
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the wall time (``agreed``), the rounds the job may run, and the last start that could be worth it."""
         durations = announced_durations(x.sow, self.round, signal)
-        wall_time = min(int(durations.max()), self.max_duration)
+        self._note_wall_time(x, int(durations.min()), int(durations.max()))
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Note the same of a row."""
+        self._note_wall_time(x, int(jobs.shortest[x.order]), int(jobs.wall_times[x.order]))
+
+    def _note_wall_time(self, x: WaitingJob, shortest: int, longest: int) -> None:
+        wall_time = min(longest, self.max_duration)
         x.agreed, x.limit = wall_time, wall_time if self.kill else self.max_duration
-        x.last_start = self.limits.last_useful_completion(x.sow) - int(durations.min())
+        x.last_start = self._useful(x) - shortest
 
     def charge(self, x: WaitingJob) -> float:
         """Return 0: there are no prices."""
@@ -94,4 +101,4 @@ class QueueScheduler(ArrivalMarket):
     def _ends(self) -> list[tuple[int, int]]:
         """Return (first round without it, nodes) of every running job, by wall time."""
         soon = self.round + 1
-        return [(max(x.start + x.agreed, soon), x.sow.concurrency) for x in self._running.values()]
+        return [(max(x.start + x.agreed, soon), x.width) for x in self._running.values()]

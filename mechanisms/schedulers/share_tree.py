@@ -151,6 +151,31 @@ class ShareTree:
         """Return the usage of a user."""
         return self._users[user].usage
 
+    def portions(self) -> dict[Hashable, float]:
+        """Return the part of the whole that each user is due: the product of its shares, each over those beside it.
+
+        They add up to at most 1: what is due to an account without users, or without shares in it, is nobody's.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a user has its account's shares (``"parent"``): of several such users each would have all of them.
+        """
+        found: dict[Hashable, float] = {}
+        accounts = [(self._root, 1.0)]
+        while accounts:
+            account, portion = accounts.pop()
+            for node in account.children or ():
+                if node.shares is None:
+                    legal_ = "a number: portions of a share are divided, and never copied"
+                    raise InvalidParameterError(place=f"shares: {node.name}", value=PARENT, legal=legal_)
+                own = portion * node.shares / account.level_shares if account.level_shares > 0 else 0.0
+                if node.children is None:
+                    found[node.name] = own
+                else:
+                    accounts.append((node, own))
+        return found
+
     def fair_tree(self, *, merged: bool = False) -> dict[Hashable, float]:
         """Return the fair tree factor of every user, by rank.
 

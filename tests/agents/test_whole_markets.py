@@ -32,15 +32,21 @@ WHOLE = {  # by name: parameters, each set of which is played
         {"order": "class", "kill": False},
     ],
     "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
-    "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}],
+    "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],
+    "fair-share": [{}, {"rule": "fair-tree", "by_reservation": True}, {"shares": {"owner 0": 3}, "kill": False}],
+    "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
+    "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
+    "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
+    "two-offers": [{}, {"requeue": False}, {"spare": False}],
 }
-HIDDEN = ("first-come", "easy-backfill", "conservative-backfill")  # play hidden durations whole, too
+HIDDEN = tuple(name for name in WHOLE if name != "two-offers")  # play markets whole in which some durations show
+ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, and no value rises
 
 
 @st.composite
-def curves(draw, birth):
+def curves(draw, birth, kinds=("deadline", "deadline", "linear", "table")):
     worth, last = draw(st.integers(0, 20)) / 1.0, birth + draw(st.integers(0, 13))
-    kind = draw(st.sampled_from(["deadline", "deadline", "linear", "table"]))
+    kind = draw(st.sampled_from(kinds))
     if kind == "deadline":
         return DeadlineValue(worth, last)
     if kind == "linear":
@@ -50,16 +56,18 @@ def curves(draw, birth):
 
 
 @st.composite
-def markets(draw, revealed):
+def markets(draw, revealed, some_show=True, **kinds):
     """Jobs in order of birth; some never arrive, some take what their law excludes, some come after the end."""
     jobs = []
     for i, birth in enumerate(sorted(draw(st.lists(st.integers(1, HORIZON + 1), max_size=14)))):
         waits, lengths = (draw(st.lists(st.integers(a, 5), min_size=1, max_size=2)) for a in (0, 1))
         points = [(birth + w, d, 1 / (len(waits) * len(lengths))) for w in waits for d in lengths]
-        seen = revealed or draw(st.integers(0, 3)) == 0  # where durations are hidden, some show all the same
+        seen = revealed or (
+            some_show and draw(st.integers(0, 3)) == 0
+        )  # where durations are hidden, some show all the same
         if not seen:
             points = [(*point, None) for point in points]
-        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth)), points)
+        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth, **kinds)), points)
         duration = draw(st.sampled_from([*lengths, 1, 4, 7]))
         arrival = draw(st.sampled_from([birth + waits[0], birth + waits[-1], birth + 1, None]))
         jobs.append(Job(f"job {i}", f"owner {i % 3}", truth, arrival, duration, duration if seen else None))
@@ -87,6 +95,15 @@ def test_drawn_markets_are_the_same_whole_and_round_by_round(name, data):
 def test_drawn_markets_of_hidden_durations_are_the_same(name, data):
     parameters, jobs = data.draw(st.sampled_from(WHOLE[name])), data.draw(markets(revealed=False))
     horizon = data.draw(st.sampled_from([HORIZON, HORIZON - 5, HORIZON - 12]))
+    found = compare_plays(lambda: setup_of(name, parameters, jobs, horizon=horizon))
+    assert found.whole and found.difference == ""
+
+
+@pytest.mark.parametrize("name", ALL_HIDDEN)
+@given(st.data())
+def test_drawn_markets_in_which_no_duration_shows_are_the_same(name, data):
+    jobs = data.draw(markets(revealed=False, some_show=False, kinds=("deadline", "linear")))
+    parameters, horizon = data.draw(st.sampled_from(WHOLE[name])), data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
     found = compare_plays(lambda: setup_of(name, parameters, jobs, horizon=horizon))
     assert found.whole and found.difference == ""
 

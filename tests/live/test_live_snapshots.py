@@ -59,7 +59,7 @@ class Traffic:
             self.act({"event": "advance"})
 
 
-@pytest.mark.parametrize("name", [*MECHANISMS, "two-offers", "spot", "kai"])
+@pytest.mark.parametrize("name", [*MECHANISMS, "two-offers", "spot", "kai", "credits", "fair-turns"])
 def test_a_market_goes_on_from_its_snapshot_to_the_last_bit(name):
     rules = config(name) if name in MECHANISMS else config("first-come", mechanism=name)
     whole, cut = Traffic(LiveMarket(rules), 5), Traffic(LiveMarket(rules), 5)

@@ -22,6 +22,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
 FILES = {
     "events.parquet",
     "jobs.parquet",
+    "owners.parquet",
     "rounds.parquet",
     "scenario.yaml",
     "summary.json",

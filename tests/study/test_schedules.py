@@ -82,13 +82,13 @@ def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
     found.save(tmp_path / "out")
     assert {"figure.png", "schedules.png", "gantt.png"} <= {each.name for each in (tmp_path / "out").iterdir()}
     pd.testing.assert_frame_equal(load(tmp_path / "out").schedules, found.schedules)
-    assert set(load(tmp_path / "out")._look.figures(found)) == {"figure", "schedules", "gantt"}
+    assert set(load(tmp_path / "out")._look.figures(found)) == {"figure", "owners", "schedules", "gantt"}
 
 
 def test_loads_show_waits_and_say_how_wide_jobs_fit(log):
     found = compare(log, ["first-come"], runs=2, loads=[1, 1.5])
     _, tables, _ = parts_of_view(found.view())
-    assert len(tables) == 3 and waits_summary(found)["load"].unique().tolist() == [1.0, 1.5]
+    assert len(tables) == 4 and waits_summary(found)["load"].unique().tolist() == [1.0, 1.5]
     narrow = {**log, "workload": {**log["workload"], "max_concurrency": 1}}
     kept = compare(narrow, ["first-come"], runs=1, loads=[10])
     assert kept.runs["welfare"].notna().all() and kept.meta["workload"]["runs left out: wider than 1 nodes"] > 0

@@ -43,8 +43,8 @@ class Fixed(Chosen):
 
     def __init__(self, *sizes, rate, odds, **rules):
         super().__init__(*sizes, **rules)
-        self._rates.posted = (0.2 * rate, rate)
-        self._learnt.odds[:, :, 0] = odds * self._learnt.odds[:, :, 1]
+        self._hidden.rates.posted = (0.2 * rate, rate)
+        self._hidden.learnt.odds[:, :, 0] = odds * self._hidden.learnt.odds[:, :, 1]
 
 
 def drawn_offers(rng):

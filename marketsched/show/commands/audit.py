@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -42,6 +43,10 @@ ScenarioArgument = Annotated[
         show_default=False,
         autocompletion=known_scenarios,
     ),
+]
+UtilityOption = Annotated[
+    Literal["money", "value"],
+    typer.Option(help="What owners care for: value less payments, or value alone, over all jobs of an owner."),
 ]
 audit_app = typer.Typer(
     help="Find out who gains by lying. `lies` may be left out: marketsched audit synthetic-pipelines",
@@ -94,6 +99,8 @@ def audit(
     search_worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: worlds in which lies to its policies are searched.", min=4)
     ] = 4,
+    utility: UtilityOption = "money",
+    runs: Annotated[int, typer.Option(help="With --utility value: markets, with seeds from --seed on.", min=1)] = 3,
     seed: SeedOption = 0,
     jobs: Annotated[int, typer.Option(help="Processes that share the plays.", min=1)] = 1,
     scheduler: SchedulerOption = None,
@@ -114,6 +121,8 @@ def audit(
         asked = asked_mechanisms(mechanism)
         base = _read(scenario, changes, columns, strict)
         outside = _outside(asked)
+        if utility == "value":
+            raise typer.Exit(_lies_without_money(base, asked, owners, runs, seed, data, out, force, as_json))
         if outside is not None:
             folder = target_folder(out, f"{file_name(base.name)}-{outside}", force)
             with progress_bar() as tell:
@@ -174,6 +183,37 @@ def audit(
         raise typer.Exit(found.status)
 
 
+def _lies_without_money(
+    base: config.scenario.Scenario,
+    asked: list[str] | None,
+    owners: int,
+    runs: int,
+    seed: int,
+    data: Path | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Play what owners may do with all of their jobs where they care for value alone; return the exit status."""
+    from marketsched.truthfulness.conduct.conduct_audit import audit_conduct  # not for --help
+
+    folder = target_folder(out, f"{file_name(base.name)}-audited", force)
+    with progress_bar() as tell:
+        found = audit_conduct(
+            base,
+            asked or ["scenario"],
+            owners=1,
+            past_owners=owners,
+            runs=runs,
+            utility="value",
+            seed=seed,
+            data=data,
+            progress=lambda what, share: tell(share, 1.0, what),
+        )
+    finish(found, folder, force, as_json)
+    return PROFITABLE if found.summary["pays"].any() else 0
+
+
 @audit_app.command(
     no_args_is_help=True,
     cls=first_page("mechanism", "owners", "past_owners", "families", "runs", "seed", "out", "changes"),
@@ -186,11 +226,13 @@ def conduct(
     families: Annotated[
         str | None,
         typer.Option(
-            help="Which, of delay,split,ghost,twin,past,estimate,value,account,accounts,estimates,parts. (default: the "
-            "first five; of mechanisms that promise no truthfulness all)",
+            help="Which, of delay,split,ghost,twin,past,estimate,value,account,accounts,estimates,parts (default: the "
+            "first five; of mechanisms that promise no truthfulness all), ranks,slack,widths,ghosts,lates,hoard,half,"
+            "trade.",
             show_default=False,
         ),
     ] = None,
+    utility: UtilityOption = "money",
     runs: Annotated[int, typer.Option(help="Markets, with seeds from --seed on.", min=1)] = 1,
     seed: SeedOption = 0,
     out: OutOption = None,
@@ -215,6 +257,7 @@ def conduct(
                 past_owners=past_owners,
                 runs=runs,
                 families=None if families is None else [name.strip() for name in families.split(",")],
+                utility=utility,
                 seed=seed,
                 data=data,
                 progress=lambda what, share: tell(share, 1.0, what),

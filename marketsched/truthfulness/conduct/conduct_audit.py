@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,13 @@ from marketsched.mechanisms.randomness import checked_seed
 from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
+from marketsched.truthfulness.conduct.all_jobs import KNOWN, VALUE
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES
 
+Utility = Literal["money", "value"]
 OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
+KNOWLEDGE = (KNOWN, "as it will be")
 BEST = "best of these in hindsight"
 BEST_OF_DAYS = "best response over all runs"
 NEGLIGIBLE = 1e-9  # of the largest value: smaller gains are rounding
@@ -36,6 +39,7 @@ def audit_conduct(
     past_owners: Natural = 10,
     runs: Count = 1,
     families: Sequence[str] | None = None,
+    utility: Utility = "money",
     seed: Seed = 0,
     data: str | PathLike[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -58,7 +62,11 @@ def audit_conduct(
     families : sequence of str, optional
         Families to play: any of ``delay, split, ghost, past``, and of reports that a mechanism without a promise of
         truthfulness takes as given: ``estimate, value, account, accounts, estimates, parts`` (see
-        `marketsched.truthfulness.conduct.conducts`). None: the first four, and of such a mechanism all ten.
+        `marketsched.truthfulness.conduct.conducts`), and of all jobs of an owner ``ranks, slack, widths, ghosts, lates,
+        hoard, half, trade`` (`marketsched.truthfulness.conduct.all_jobs`). None: the first four, and of such a
+        mechanism all ten; of ``utility="value"`` all that an owner can do with all of its jobs.
+    utility : {"money", "value"}
+        What an owner cares for: the value of its jobs less its payments, or the value alone.
     seed : int
         The first one.
     data : path, optional
@@ -89,7 +97,7 @@ def audit_conduct(
         legal = "jobs of identical nodes: what is tried beside a report is about these"
         raise InvalidParameterError(place="workload", value=base.workload.kind, legal=legal)
     entrants = named_mechanisms(base, mechanisms)
-    known = (*FAMILIES, *BELIEFS)
+    known = tuple(dict.fromkeys((*FAMILIES, *BELIEFS, *VALUE)))
     for name in families or ():
         if name not in known:
             raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")
@@ -113,8 +121,11 @@ def audit_conduct(
                 if progress is not None:
                     progress(label, (done + now / last) * step)
 
-            played = _default(setup.mechanism) if families is None else families
-            rows = play_conducts(setup, jobs, past, families=played, progress=told).rows
+            played = families
+            if played is None:
+                played = VALUE if utility == "value" else _default(setup.mechanism)
+            paid = utility == "money"
+            rows = play_conducts(setup, jobs, past, families=played, progress=told, paid=paid).rows
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     if gains.empty:
@@ -128,11 +139,13 @@ def audit_conduct(
         "past_owners": len(past or ()),
         "seed": first,
         "runs": runs,
+        "utility": utility,
         "confidence": CONFIDENCE,
         "versions": versions(),
         "complete": True,
     }
-    return Result("conduct", {"gains": gains}, conduct_table(gains, labels), meta, {"scenario.yaml": base.to_yaml()})
+    table = conduct_table(gains, labels, relative=utility == "value")
+    return Result("conduct", {"gains": gains}, table, meta, {"scenario.yaml": base.to_yaml()})
 
 
 def _default(mechanism: Mechanism) -> Sequence[str]:
@@ -141,7 +154,9 @@ def _default(mechanism: Mechanism) -> Sequence[str]:
     return (*FAMILIES, *BELIEFS) if promises == {"none"} else FAMILIES
 
 
-def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
+def conduct_table(
+    gains: pd.DataFrame, mechanisms: Sequence[str], confidence: float = CONFIDENCE, *, relative: bool = False
+) -> pd.DataFrame:
     """Return one row per mechanism and conduct, and one for the best of a family, chosen in hindsight.
 
     Of several runs there is one more row for the past: the factor that was best for an owner over all runs
@@ -155,17 +170,28 @@ def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: fl
         In the order of the rows.
     confidence : float
         Of Student's intervals.
+    relative : bool
+        True: a gain is a share of what the truth brings this owner, and owners count alike, as where their values have
+        no common scale; who gets nothing by the truth and something by a lie gains all of it.
 
     Returns
     -------
     DataFrame
         ``looked_at`` (jobs, or owners); ``gain``, mean over them as a share of their mean utility under the truth,
         with ``gain_low`` and ``gain_high``; ``paying``, the share that gains; ``largest``, credits. In hindsight an
-        owner that can only lose does nothing, so its gain is 0.
+        owner that can only lose does nothing, so its gain is 0. ``pays``: whether the mean gain of a fixed conduct is
+        clear of 0 at a confidence that is split among all of the mechanism's conducts (Bonferroni); knowing how long
+        jobs will run is no lie, and never counts.
     """
+    if relative:
+        share = np.where(gains["truth"] > 0, gains["gain"] / gains["truth"].where(gains["truth"] > 0, 1.0), 0.0)
+        share = np.where((gains["truth"] <= 0) & (gains["gain"] > 0), 1.0, share)
+        gains = gains.assign(gain=share, truth=1.0, highest_value=1.0)
     rows = []
     for name in mechanisms:
-        for family, own in gains[gains["mechanism"] == name].groupby("family", sort=False):
+        mine = gains[gains["mechanism"] == name]
+        each_at = 1.0 - (1.0 - confidence) / max(1, len(mine[["family", "conduct"]].drop_duplicates()))
+        for family, own in mine.groupby("family", sort=False):
             about = {"mechanism": name, "family": family}
             rows.append({**about, "conduct": BEST, **_row(_best_of(own, ["seed", "job", "owner"]), confidence)})
             if family == "past" and own["seed"].nunique() > 1:
@@ -173,8 +199,10 @@ def conduct_table(gains: pd.DataFrame, mechanisms: Sequence[str], confidence: fl
                 fixed = own.groupby(["owner", "job", "conduct"], sort=False).agg(of_days).reset_index()
                 rows.append({**about, "conduct": BEST_OF_DAYS, **_row(_best_of(fixed, ["job", "owner"]), confidence)})
             for conduct, each in own.groupby("conduct", sort=False):
-                rows.append({**about, "conduct": conduct, **_row(each, confidence)})
-    return pd.DataFrame(rows)
+                low = spread(each["gain"].to_numpy(), each_at).low
+                pays = bool(low > NEGLIGIBLE * each["truth"].mean()) and conduct not in KNOWLEDGE
+                rows.append({**about, "conduct": conduct, **_row(each, confidence), "pays": pays})
+    return pd.DataFrame(rows).assign(pays=lambda table: table["pays"].eq(True))
 
 
 def _best_of(own: pd.DataFrame, by: list[str]) -> pd.DataFrame:

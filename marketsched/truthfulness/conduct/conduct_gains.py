@@ -18,45 +18,40 @@ Reports that a mechanism without a promise of truthfulness takes as given (`BELI
 * *value*: one job is reported at so many times its value;
 * *account*: one job comes from an account of its own;
 * *accounts*: each job of an owner does;
-* *estimates*: the durations of all jobs of an owner are announced so many times as long, or the longest of each as all
-  that is allowed, which shows what one announcement does to later jobs;
-* *parts*: each job of an owner is two of half of its nodes and value, from the account it has, which shows what the
-  number of jobs does.
+* *accounts*: each job of an owner does.
+
+What an owner does with all of its jobs alike is in `all_jobs`: other durations show what one announcement does to later
+jobs, parts what their number does, and where payments do not count, ranks, deadlines, widths, ghosts, and collusion.
 
 The best of several conducts is chosen in hindsight, which no owner can do; a fixed one is a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from marketsched.agents.conduct import Attempt, Statement
+from marketsched.agents.conduct import Attempt
 from marketsched.agents.job import Job
-from marketsched.agents.lies import ScaleDuration, ScaleValue
 from marketsched.agents.loop import NEVER, Fate
 from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
 from marketsched.truthfulness.certificates.menus import menu_of
-from marketsched.truthfulness.conduct.conducts import (
-    ESTIMATES,
-    FAMILIES,
-    identities,
-    longest_wall_time,
-    statements_of,
-)
+from marketsched.truthfulness.conduct.all_jobs import AllJobs, conducts_of_all, later
+from marketsched.truthfulness.conduct.conducts import FAMILIES, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round, worth
 
 DELAYS = tuple(range(1, 13))  # rounds
 FACTORS = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the value of all jobs of an owner
+GHOST_NAME = "/ghost"
 ENTERED = 1 << 60  # all that are born in the round are in the market
 
 
@@ -77,6 +72,7 @@ def play_conducts(
     factors: Sequence[float] = FACTORS,
     families: Sequence[str] = FAMILIES,
     progress: Callable[[int], None] | None = None,
+    paid: bool = True,
 ) -> Gains:
     """Play a market of true reports, and some owners' other conducts in copies of it.
 
@@ -85,15 +81,18 @@ def play_conducts(
     setup : MarketSetup
         Fresh; it is used up.
     looked_at : sequence of str
-        Jobs whose own conducts are played: all families but ``past``, ``accounts``, ``estimates`` and ``parts``.
+        Jobs whose own conducts are played: all families but those of `all_jobs`.
     past_of : sequence of str
-        Owners all of whose jobs are reported at other values or durations, from other accounts, or in parts.
+        Owners that do something with all of their jobs (`all_jobs`); each colludes with the next one in order of names.
     delays, factors : sequences
         Rounds, and multiples of the value.
     families : sequence of str
-        Of `FAMILIES` and `BELIEFS`, those that are played.
+        Of `FAMILIES`, `BELIEFS` and `all_jobs.VALUE`, those that are played.
     progress : function of int, optional
         Called after each round with its number.
+    paid : bool
+        Whether payments count: an owner's utility is its value less what it pays. False: the value alone, for
+        markets whose credits owners do not care for.
 
     Raises
     ------
@@ -104,7 +103,14 @@ def play_conducts(
     """
     market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
     owners = _Measured(
-        setup, frozenset(looked_at), frozenset(past_of), tuple(delays), tuple(factors), frozenset(families), progress
+        setup,
+        frozenset(looked_at),
+        frozenset(past_of),
+        tuple(delays),
+        tuple(factors),
+        frozenset(families),
+        progress,
+        paid,
     )
     play(market, owners, setup.horizon)
     return owners.finished()
@@ -139,21 +145,14 @@ class _OneOwner(TrueOwners):
 
 
 class _Sums(TrueOwners):
-    """All others as before, but jobs of one owner have other reports, accounts or parts; its utility is added up."""
+    """All others as before, but one owner does something with all of its jobs; the utility of those is added up."""
 
     def __init__(
-        self,
-        setup: MarketSetup,
-        born: Any,
-        entered: int,
-        reports: Mapping[str, StatementOfWork],
-        open_: set[str],
-        accounts: Mapping[str, str] | None = None,
-        parts: Mapping[str, Sequence[Statement]] | None = None,
+        self, setup: MarketSetup, born: Any, entered: int, does: AllJobs, open_: set[str], *, paid: bool = True
     ) -> None:
         super().__init__(setup, born, entered)
-        self._reports, self._open, self._accounts, self._parts = reports, open_, accounts or {}, parts or {}
-        self._whole = {f"{name}{part.name}": name for name, each in self._parts.items() for part in each}
+        self._does, self._open, self._paid = does, open_, paid
+        self._whole = {f"{name}{part.name}": name for name, each in does.parts.items() for part in each}
         self._left: dict[str, list[Event]] = {}  # of each job, how its parts left
         self.utility = 0.0
 
@@ -163,12 +162,25 @@ class _Sums(TrueOwners):
         return not self._open
 
     def submit(self, job: Job, market: Any, place: int) -> None:
-        """Submit one job, with another report or from another account if it is the owner's."""
-        report, account = self._reports.get(job.name, job.truth), self._accounts.get(job.name, job.owner)
-        for part in self._parts.get(job.name, ()):
-            market.submit(f"{job.name}{part.name}", part.report, job, part.nodes, owner=account)
-        if job.name not in self._parts:
-            market.submit(job.name, report, job, job.truth.concurrency, owner=account)
+        """Submit one job; what the owner does with it, if it is the owner's."""
+        does, account = self._does, self._does.accounts.get(job.name, job.owner)
+        if job.name in does.ghosts:
+            ghost = does.ghosts[job.name]
+            fate = Fate(job.arrival, job.duration, job.signal)
+            market.submit(f"{job.name}{GHOST_NAME}", ghost, fate, ghost.concurrency, owner=account, truth=ghost)
+        if job.name in does.parts:
+            for part in does.parts[job.name]:
+                market.submit(f"{job.name}{part.name}", part.report, job, part.nodes, owner=account)
+            return
+        report: StatementOfWork = does.reports.get(job.name, job.truth)
+        happens: Any = job
+        if job.name in does.late:
+            report, happens = later(job, does.late[job.name])
+        nodes = job.truth.concurrency
+        try:
+            market.submit(job.name, report, happens, nodes, owner=account, own=True)
+        except InvalidReportError:  # outside what this mechanism takes: the truth is not
+            market.submit(job.name, job.truth, job, nodes, owner=account)
 
     def hear(self, events: Sequence[Event], market: Any) -> None:
         """Add up what the owner gains."""
@@ -179,11 +191,12 @@ class _Sums(TrueOwners):
                 continue
             left = self._left.setdefault(name, [])
             left.append(event)
-            if len(left) == len(self._parts.get(name, (name,))):
+            if len(left) == len(self._does.parts.get(name, (name,))):
                 self._open.discard(name)
                 ends = [each.completion for each in left if each.completion is not None]
                 done = max(ends) if len(ends) == len(left) else None
-                self.utility += worth(self.by_name[name], done, self._setup) - sum(each.payment for each in left)
+                self.utility += worth(self.by_name[name], done, self._setup)
+                self.utility -= sum(each.payment for each in left) if self._paid else 0.0
 
 
 class _Measured(TrueOwners):
@@ -198,8 +211,12 @@ class _Measured(TrueOwners):
         factors: tuple[float, ...],
         families: frozenset[str],
         progress: Callable[[int], None] | None,
+        paid: bool,
     ) -> None:
         super().__init__(setup, born_by_round(setup.jobs))
+        self._paid, owners = paid, sorted(past_of)
+        self._partners = dict(zip(owners, owners[1:] + owners[:1], strict=True)) if len(owners) > 1 else {}
+        self._gone: set[str] = set()  # jobs that have left
         self._public, self._families = setup.public, families
         self._looked_at = {n for n in looked_at if self.by_name[n].arrival is not None}
         self._past_of, self._delays, self._factors, self._progress = set(past_of), delays, factors, progress
@@ -213,7 +230,7 @@ class _Measured(TrueOwners):
         worth = self._gains.worth
         for row in self._gains.rows:
             mine = [row["job"]] if row["job"] else [x.name for x in self._setup.jobs if x.owner == row["owner"]]
-            row["truth"] = sum(worth.get(name, 0.0) for name in mine)
+            row["truth"] = sum(worth.get(name, 0.0) for name in (*mine, *row.pop("also")))
         return self._gains
 
     def act(self, market: Any) -> None:
@@ -235,14 +252,23 @@ class _Measured(TrueOwners):
         """Note what the truth is worth."""
         super().hear(events, market)
         for event in events:
+            if event.kind.leaves:
+                self._gone.add(str(event.job))
             if event.kind is EventKind.COMPLETE and event.job in self.by_name:
-                self._gains.worth[event.job] = _utility(self.by_name[event.job], event, self._setup)
+                done = worth(self.by_name[event.job], event.completion, self._setup)
+                self._gains.worth[event.job] = done - self._charged(event.payment)
         if self._progress is not None:
             self._progress(market.now - 1)
 
-    def _note(self, job: Job, family: str, conduct: str, utility: float, *, whole: bool = False) -> None:
+    def _charged(self, payment: float) -> float:
+        """Return what a payment takes from the utility of an owner."""
+        return payment if self._paid else 0.0
+
+    def _note(
+        self, job: Job, family: str, conduct: str, utility: float, *, whole: bool = False, also: Sequence[str] = ()
+    ) -> None:
         names = {"job": "" if whole else job.name, "owner": job.owner}
-        told = {"family": family, "conduct": conduct, "utility": utility}
+        told = {"family": family, "conduct": conduct, "utility": utility, "also": also}
         self._gains.rows.append({**names, **told, "highest_value": job.truth.value.highest})
 
     def _play_statements(self, job: Job, market: GuardedMarket, place: int) -> None:
@@ -252,55 +278,44 @@ class _Measured(TrueOwners):
         for family, words, conduct in statements_of(job, fate, self._public, self._families):
             attempt = Attempt(conduct, job.name, fate, job.owner)
             play(kept.copy(), _OneOwner(self._setup, self._born, place + 1, attempt), self._setup.horizon)
-            self._note(job, family, words, worth(job, attempt.completion, self._setup) - attempt.payment)
+            self._note(job, family, words, worth(job, attempt.completion, self._setup) - self._charged(attempt.payment))
 
     def _play_delays(self, job: Job, market: GuardedMarket) -> None:
         """Play later arrivals, from the round of the arrival on."""
         if job.name not in market.entries:
             return
         revealed = job.signal == job.duration
-        played = _best_entries if revealed and market.mechanism.posts_menus_at_arrival else _delayed
-        for k, utility in played(job, _copied(market), self._delays, self._setup, self._born):
+        by_menu = self._paid and revealed and market.mechanism.posts_menus_at_arrival
+        kept = _copied(market)
+        if by_menu:
+            found = _best_entries(job, kept, self._delays, self._setup, self._born)
+        else:
+            found = _delayed(job, kept, self._delays, self._setup, self._born, self._paid)
+        for k, utility in found:
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
-        """Play the owner's jobs at other values or durations, from other accounts, or in parts, from its first on."""
+        """Play what the owner may do with all of its jobs, from its first on."""
         mine = [each for each in self._setup.jobs if each.owner == job.owner]
-        arriving = {each.name for each in mine if each.arrival is not None}
+        partner = [each for each in self._setup.jobs if each.owner == self._partners.get(job.owner)]
         kept = _copied(market)
-        tries: list[tuple[str, str, dict[str, StatementOfWork], dict[str, str]]] = []
-        for factor in self._factors if "past" in self._families else ():
-            lie = ScaleValue(factor)
-            reports = {each.name: lie.report(each.truth, self._public) for each in mine}
-            tries.append(("past", f"values times {factor:g}", reports, {}))
-        for factor in ESTIMATES if "estimates" in self._families else ():
-            longer = ScaleDuration(factor)
-            reports = {each.name: longer.report(each.truth, self._public) for each in mine}
-            tries.append(("estimates", f"times {factor:g}", reports, {}))
-        if "estimates" in self._families:
-            reports = {each.name: longest_wall_time(each.truth, self._public) for each in mine}
-            tries.append(("estimates", "the longest wall time", reports, {}))
-        if "accounts" in self._families:
-            tries.append(("accounts", "one for each job", {}, {each.name: f"{job.owner}/{each.name}" for each in mine}))
-        for family, words, reports, accounts in tries:
-            sums = _Sums(self._setup, self._born, place, reports, set(arriving), accounts)
+        for does in conducts_of_all(mine, self._public, self._families, self._factors, partner):
+            counted = {each.name for each in (*mine, *partner) if each in mine or each.name in does.also}
+            before = sum(self._gains.worth.get(name, 0.0) for name in counted)  # of a partner that came earlier
+            open_ = {n for n in counted if self.by_name[n].arrival is not None and n not in self._gone}
+            sums = _Sums(self._setup, self._born, place, does, open_, paid=self._paid)
             play(kept.copy(), sums, self._setup.horizon)
-            self._note(job, family, words, sums.utility, whole=True)
-        halves = {each.name: identities(each.truth, 2).statements for each in mine if each.truth.concurrency > 1}
-        if "parts" in self._families and halves.keys() & arriving:
-            sums = _Sums(self._setup, self._born, place, {}, set(arriving), parts=halves)
-            play(kept.copy(), sums, self._setup.horizon)
-            self._note(job, "parts", "each in two", sums.utility, whole=True)
+            self._note(job, does.family, does.words, before + sums.utility, whole=True, also=does.also)
 
 
 def _delayed(
-    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any
+    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any, paid: bool = True
 ) -> Iterator[tuple[int, float]]:
     """Play each later arrival until the job has left."""
     for k in delays:
         copy = kept.copy()
         copy.foretell({job.name: Fate((job.arrival or 0) + k, job.duration, job.signal)})
-        sums = _Sums(setup, born, ENTERED, {}, {job.name})
+        sums = _Sums(setup, born, ENTERED, AllJobs("delay", ""), {job.name}, paid=paid)
         play(copy, sums, setup.horizon)
         yield k, sums.utility
 
@@ -335,7 +350,3 @@ def _copied(market: GuardedMarket) -> Snapshot:
             "from the middle of a market"
         )
     return kept
-
-
-def _utility(job: Job, event: Event, setup: MarketSetup) -> float:
-    return worth(job, event.completion if event.kind is EventKind.COMPLETE else None, setup) - event.payment

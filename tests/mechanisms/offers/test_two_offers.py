@@ -77,7 +77,9 @@ def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
         def _choose(self, x, signal, now):
             taken = super()._choose(x, signal, now)
             if taken:
-                self._present.jobs["latest"][x.agreed.row] = x.agreed.last - round(x.sow.law.durations.mean())
+                self._hidden.present.jobs["latest"][x.agreed.row] = self.limits.last_useful_completion(x.sow) - round(
+                    x.sow.law.durations.mean()
+                )
             return taken
 
     assert any(moved_paths(Sets, seed)[1] for seed in range(4))
@@ -87,7 +89,7 @@ def test_a_rate_that_hears_present_jobs_is_caught():
     class Hears(Chosen):
         def _choose(self, x, signal, now):
             present = [y.sow.value.highest for y in self._in_row.values()]
-            self._rates.posted = (0.002 * sum(present), 0.01 * sum(present))
+            self._hidden.rates.posted = (0.002 * sum(present), 0.01 * sum(present))
             return super()._choose(x, signal, now)
 
     assert any(moved_paths(Hears, seed)[1] for seed in range(4))
@@ -176,8 +178,9 @@ def test_paying_for_runs_that_are_stopped_would_be_caught():
     """Where stopping costs and being evicted does not, running on pays: hence payment on completion alone."""
 
     class StopsLate(Chosen):
-        def _last_of(self, x):
-            return x.start + self.max_duration
+        def __init__(self, *sizes, **rules):
+            super().__init__(*sizes, **rules)
+            self._hidden._stop = lambda start, rate, report: start + self.max_duration
 
     def gains(job, jobs):
         outcomes = []
@@ -277,13 +280,13 @@ def test_a_spare_job_takes_spare_nodes_only_from_who_is_much_more_patient(patien
 
 def test_the_price_of_patience_is_locked_with_the_rate():
     market = Chosen(3, 40, **LIMITS, chosen={"A": entry(1, 0), "B": entry(1, 4), "C": entry(0, 20)})
-    market._rates.posted = (0.1, 0.5)
+    market._hidden.rates.posted = (0.1, 0.5)
     for name in "ABC":
         market.submit(name, job(1, 1, 50.0, 30, 2))
     for name in "ABC":
         market.arrive(name)
     market.advance()
-    market._rates.posted = (9.0, 9.0)
+    market._hidden.rates.posted = (9.0, 9.0)
     market.advance()
     paid = [market.complete(name).payment for name in "ABC"]
     assert paid == pytest.approx([1.5 * 0.5 * 2, 0.5 * 2, 0.5 * 0.1 * 2])  # usual are 4 rounds
@@ -342,7 +345,7 @@ def test_waits_of_all_entries_are_those_of_placing_who_stands_before(seed):
         width, offer = int(rng.integers(1, capacity + 1)), int(rng.integers(2))
         latest = now + int(rng.choice(POSTED[:20]))
         row = present.add(offer, width, int(rng.integers(5)), latest=latest, last_start=99, cell=0, group=0,
-                          mean=1.0, density=1.0)  # fmt: skip
+                          mean=1.0, density=1.0, rate=1.0)  # fmt: skip
         if busy + width <= capacity and rng.random() < 0.6:
             present.jobs["start"][row], busy = int(rng.integers(20, now + 1)), busy + width
     calendars = Calendars()
@@ -399,7 +402,7 @@ def test_a_run_is_stopped_at_its_deadline_and_a_job_that_can_make_it_no_more_lea
 
 def test_a_run_is_stopped_when_it_has_cost_what_it_is_worth():
     market = TwoOffers(1, 40, max_concurrency=1, max_duration=20, max_value=99.0, max_delay=40)
-    market._rates.posted = (0.8, 4.0)
+    market._hidden.rates.posted = (0.8, 4.0)
     reports = {1: {"A": job(1, 1, 7.0, 30, 2)}}
     events = stepped(market, 20, reports)
     rate = 0.4  # spare and patient, half of .8, brings 7 - .8, and regular 7 - 4

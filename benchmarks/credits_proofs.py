@@ -1,0 +1,135 @@
+"""What is proven of credits, counted on logs: increasing maps of one owner's values, and waits against their bound.
+
+    python benchmarks/credits_proofs.py                      # four logs, 160 maps, more than 10^5 regular jobs
+
+Maps: on four logs the values of each of the ten busiest owners, a node and mean round, are multiplied by 1024, raised
+exponentially, replaced by ranks, and mapped at random, always increasing. Every event, every upgrade and every purse
+has to be equal bit for bit. Waits: each regular job starts within the bound that was known when it became regular, also
+where all purses are full at the start, where little is carried over, and where less of the machine is sold.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
+from marketsched.mechanisms import DeadlineValue
+from marketsched.mechanisms.credits.credits import Credits
+from marketsched.worlds.workload import Workload
+from owners_table import CELLS, market_at, waited_beyond
+
+LOGS, OWNERS = ("hpc2n", "nasa", "openb", "lublin"), 10
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"start": 1.0},
+    {"income": 0.5, "carry_rounds": 96.0},
+    {"income": 0.5, "carry_rounds": 96.0, "start": 1.0, "margin": 4.0},
+    {"income": 0.3, "patience": 0, "margin": 4.0},
+)
+
+
+def played(workload: Workload, jobs: list[Job], highest: float, **rules: Any) -> tuple[list[Any], Credits]:
+    """Play credits; return the events and the mechanism."""
+    sizes = ("max_concurrency", "max_duration", "max_delay")
+    market = Credits(
+        workload.capacity,
+        workload.horizon,
+        owners=workload.owners,
+        max_value=highest,
+        **{name: getattr(workload, name) for name in sizes},
+        **rules,
+    )
+    return play(MarketLoop(market), TruthfulOwners(jobs), workload.horizon), market
+
+
+def work_of(job: Job) -> float:
+    """Return nodes times announced mean rounds."""
+    law = job.truth.law
+    return job.truth.concurrency * float(law.probabilities @ law.durations / law.probabilities.sum())
+
+
+def maps(densities: NDArray[np.float64], rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Yield increasing maps of rising densities."""
+    yield densities * 1024
+    yield np.expm1(densities / densities.max() * 5)
+    yield np.arange(1.0, densities.size + 1)
+    yield np.cumsum(rng.exponential(1.0, densities.size) ** 4 + 1e-6)
+
+
+def changed_by_maps(name: str, seed: int) -> tuple[int, int, int]:
+    """Return maps tried, those that changed anything, and those that rounding made no increasing map."""
+    workload = market_at(name, 1.0, seed, 0)
+    jobs, rng = list(workload.jobs), np.random.default_rng(seed)
+    before = state_of(*played(workload, jobs, 1e15))
+    counts: dict[str, int] = {}
+    for job in jobs:
+        counts[job.owner] = counts.get(job.owner, 0) + 1
+    tried = changed = broken = 0
+    for owner in sorted(counts, key=lambda each: -counts[each])[:OWNERS]:
+        mine = [i for i, job in enumerate(jobs) if job.owner == owner]
+        works = np.array([work_of(jobs[i]) for i in mine])
+        own = np.array([jobs[i].truth.value.highest for i in mine]) / works
+        levels, place = np.unique(own, return_inverse=True)
+        for levelled in maps(levels, rng):
+            values = levelled[place] * works
+            lied = list(jobs)
+            for i, value in zip(mine, values.tolist(), strict=True):
+                truth = jobs[i].truth
+                curve = DeadlineValue(value, truth.value.last)
+                lied[i] = replace(jobs[i], truth=truth.moved(truth.birth, curve))
+            tried += 1
+            broken += not (np.argsort(values / works, kind="stable") == np.argsort(own, kind="stable")).all()
+            changed += state_of(*played(workload, lied, 1e15)) != before
+    return tried, changed, broken
+
+
+def state_of(events: list[Any], market: Credits) -> tuple[Any, ...]:
+    """Return all that must not change."""
+    upgrades = [(x.job, x.round, x.cost, x.purse, x.bound, x.started, x.unpaid) for x in market.upgrades]
+    return events, upgrades, market.purses.held.tolist(), market.purses.spent.tolist()
+
+
+def counted(rules: dict[str, Any], seeds: list[int]) -> tuple[list[Any], list[Any]]:
+    """Play the cells under these rules; return the upgrades, and those that waited beyond their bound."""
+    upgrades: list[Any] = []
+    late: list[Any] = []
+    for name, load in CELLS:
+        for seed in seeds:
+            workload = market_at(name, load, seed, 0)
+            _, market = played(workload, list(workload.jobs), workload.max_value, **rules)
+            upgrades += market.upgrades
+            late += [each for each in market.upgrades if waited_beyond(each, market.round)]
+    return upgrades, late
+
+
+def main() -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[970, 971])
+    arguments = parser.parse_args()
+    for name in LOGS:
+        tried, changed, broken = changed_by_maps(name, arguments.seeds[0])
+        told = f"{changed} changed anything ({broken} are no increasing map after rounding)"
+        print(f"{name}: {tried} maps, {told}", flush=True)
+    total = bounded = beyond = 0
+    for rules in SETTINGS:
+        upgrades, late = counted(rules, arguments.seeds)
+        waits = [each.started - each.round for each in upgrades if each.started]
+        with_bound = sum(bool(np.isfinite(each.bound)) for each in upgrades)
+        total, bounded, beyond = total + len(upgrades), bounded + with_bound, beyond + len(late)
+        told = f"mean {np.mean(waits):.2f}, 99th percentile {np.quantile(waits, 0.99):.0f}, longest {max(waits)}"
+        print(f"{rules or 'defaults'}: {len(upgrades):,} regular jobs, {with_bound:,} with a bound, {len(late)} beyond")
+        print(f"  waits, rounds: {told}", flush=True)
+    print(f"together {total:,} regular jobs, {bounded:,} with a bound, {beyond} beyond it")
+
+
+if __name__ == "__main__":
+    main()

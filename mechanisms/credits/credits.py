@@ -1,0 +1,348 @@
+r"""Credits that renew: a mechanism for clusters without money.
+
+Every account has an income of credits by its share (`purses`). *Regular* nodes cost one credit a node and round, and
+are never taken away; *free* nodes cost nothing, and may be. Which of an owner's jobs are regular is decided for it,
+by its own order of importance and its own purse (`upgrades`). Values of different owners are never compared, so that
+ranks do in place of values. A round:
+
+1. every purse has its income, up to its cap;
+2. who can bring nothing any more is stopped, or leaves (`departures`);
+3. arrivals are free at first;
+4. late jobs that matter become regular;
+5. regular runs pay, regular jobs start and take free runs' nodes, free jobs start on the rest (`service`).
+
+Three things are proven (docs/mathematics.md). Any increasing map of the importance of one owner's jobs changes
+nothing, for anybody. In L rounds the regular runs of an owner hold at most its purse and its income of L rounds, in
+node-rounds. And a job of :math:`c \le (1 - r) C` nodes that is regular since round u starts within
+
+.. math:: X + \lfloor \textstyle\sum_k w_k(u + X) / ((1 - r) C - c + 1) \rfloor
+
+rounds, not counting those in which its owner cannot pay one. For one job alone regular service is always better than
+free: it is paid with credits that the owner's other jobs then lack. So nothing is promised for single jobs; the
+utility of an owner is the value of its jobs that are completed, with no payments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.credits.departures import Usual
+from marketsched.mechanisms.credits.present import DONE, HERE, JOB
+from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
+from marketsched.mechanisms.credits.upgrades import Memory, upgraded
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing
+from marketsched.mechanisms.offers.present import Rows, band_of
+from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
+from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.signals import announced_durations, announced_mean
+from marketsched.mechanisms.values import importance
+
+
+@dataclass(slots=True)
+class Upgrade:
+    """A job that becomes regular, and what came of it."""
+
+    job: JobId
+    owner: Hashable
+    round: int
+    cost: float  # credits that it is expected to take
+    purse: float  # of its owner, credits, after this round's income
+    threshold: float  # of its owner's jobs, by importance
+    bound: float  # rounds within which it starts; nan: it is too wide for one
+    started: int = 0  # the round of its start as regular run; 0: not yet
+    left: int = 0  # the round in which it left without one; 0: it has not
+    unpaid: int = 0  # rounds from `patience` on in which its owner could not pay: the bound does not count them
+
+
+class Credits(ArrivalMarket):
+    """Regular nodes for credits that renew, free ones for nothing (see the module).
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`.
+    shares, newcomers, owners
+        As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each has an equal part; an
+        account that is opened later has none, and no income: its jobs stay free, and are tried last.
+    income : float
+        r, the part of the machine that credits can buy. At 1 there is no bound on starts.
+    carry_rounds : float
+        K, rounds of income that a purse holds at most.
+    start : float
+        The part of it that purses known at the beginning hold then.
+    patience : int
+        X: a job that has been regular for so many rounds takes nodes whatever that undoes.
+    margin : float
+        How early a job counts as late, as a part of its announced mean.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    A job without slack is regular at once, and takes the nodes of a free run:
+
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> sizes = {"max_concurrency": 2, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
+    >>> market = Credits(2, 40, owners=["ann", "bob"], **sizes)
+    >>> def come(name, owner, deadline):
+    ...     law = [(market.round, 4, 1.0, None)]
+    ...     plan = market.submit(name, StatementOfWork(market.round, 2, DeadlineValue(5.0, deadline), law), owner=owner)
+    ...     market.arrive(name)
+    ...     return [(event.kind.value, event.job) for event in market.advance()]
+    >>> come("A", "ann", 40), come("B", "bob", 7)
+    ([('start', 'A')], [('requeue', 'A'), ('start', 'B')])
+    >>> market.upgrades[0].job, market.purses.credits.round(1).tolist()
+    ('B', [236.6, 234.6])
+    """
+
+    takes_back = True
+    free_of_charge: ClassVar[bool] = True
+    standing: ClassVar[Standing] = Standing(
+        "proved",
+        "no money: of an owner's values only their own order counts, and no increasing map of them changes anything; "
+        "a regular job starts within a bound, and is never taken back; free runs may be",
+        "accounts with shares; laws of durations and deadlines in reports",
+    )
+
+    @legal
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        shares: Mapping[str, Any] | None = None,
+        newcomers: str = "",
+        owners: Iterable[Hashable] | None = None,
+        income: PositiveShare = 0.7,
+        carry_rounds: Positive = 672.0,
+        start: Share = 0.5,
+        patience: Natural = 8,
+        margin: Amount = 1.0,
+        **sizes: Any,
+    ) -> None:
+        super().__init__(capacity, horizon, **sizes)
+        self.accounts = Accounts(shares, newcomers, owners)
+        self.purses = Purses(self.accounts, self.capacity, income, carry_rounds, start)
+        self.turns = Turns(self.accounts, KEPT)
+        self._upgrades: dict[JobId, list[Upgrade]] = {}  # until the name of the job is forgotten
+        self.patience, self.margin = patience, margin
+        self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
+        self._memory = Memory()
+        self._in_row: dict[int, WaitingJob] = {}
+        self._open: dict[int, Upgrade] = {}  # of regular jobs that wait, by row
+        self._used_nodes = 0
+        self._counts = dict.fromkeys(
+            ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds_lost", "regular_completed", "completed"), 0
+        )
+
+    @staticmethod
+    def wants_owners(shares: object = None, **_: object) -> bool:
+        """Tell whether these parameters need the names of all owners."""
+        return shares is None
+
+    @property
+    def upgrades(self) -> list[Upgrade]:
+        """What became regular, in order, but what is forgotten."""
+        for row, each in self._open.items():
+            each.unpaid = int(self._present.jobs["unpaid"][row])
+        return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
+
+    def forget(self, job: JobId) -> None:
+        """Forget the name of a job that has left, and that it was regular."""
+        super().forget(job)
+        self._upgrades.pop(job, None)
+
+    @property
+    def load(self) -> int:
+        """Nodes of the jobs that ran in the round just cleared and have not ended."""
+        return self._used_nodes
+
+    def statistics(self) -> dict[str, float]:
+        """Return counts of upgrades, and the credits of all purses together."""
+        found = {name: float(each) for name, each in self._counts.items()}
+        purses = self.purses
+        sums = {"earned": purses.earned, "spent": purses.spent, "expired": purses.expired, "held": purses.held}
+        return found | {f"credits_{name}": float(each.sum()) / CREDIT for name, each in sums.items()}
+
+    def tables(self) -> dict[str, dict[str, Sequence[Any]]]:
+        """Return the purses as they are now, and what became regular when."""
+        purses, names = self.purses, [str(each) for each in self.accounts.names]
+        purses.follow()
+        credits = {name: getattr(purses, name) / CREDIT for name in ("incomes", "caps", "held", "spent", "expired")}
+        owners = {"owner": names, "part": self.accounts.parts, **credits}
+        rows, columns = self.upgrades, [each.name for each in fields(Upgrade)]
+        upgrades = {name: [getattr(row, name) for row in rows] for name in columns}
+        upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
+        return {"purses": owners, "upgrades": upgrades}
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note what the job is to its owner, and its ends."""
+        now = self._round
+        x.mean = announced_mean(x.sow, now, signal)
+        x.limit = self.limits.last_useful_completion(x.sow)
+        x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
+        """Decide nothing: `advance` serves rows, without a look at each waiting job."""
+        return [NOT_YET] * len(waiting)
+
+    def charge(self, x: WaitingJob) -> float:
+        """Return 0: credits are no money."""
+        return 0.0
+
+    def advance(self) -> list[Event]:
+        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
+
+        Raises
+        ------
+        EventError
+            If the last round was cleared before.
+        """
+        self._check_open("advance")
+        now = self._round
+        events = self._depart(now)
+        self._offered.next_round()
+        events += self._admit(now)
+        self.purses.pay_income()
+        self.turns.fade()
+        if self._present.n:
+            self._upgrade(now)
+            events += self._serve(now)
+        self._round, self._any_arrival = now + 1, False
+        events.sort(key=lambda event: event.kind is EventKind.START)
+        return events
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
+        x = self._jobs.get(job) if is_hashable(job) else None
+        if x is None or not x.start:
+            return super().complete(job)
+        now, row = self._round, self._present.jobs[x.agreed]
+        row["state"], row["used"] = DONE, now - x.start
+        self._counts["completed"] += 1
+        self._counts["regular_completed"] += int(row["since"] > 0)
+        self._end_run(x)
+        self._leave(x)
+        return Event(now - 1, EventKind.COMPLETE, job, now)
+
+    def close(self) -> list[Event]:
+        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
+        ran = {x.job for x in self._in_row.values() if x.start or self._present.jobs["ran"][x.agreed]}
+        events = super().close()
+        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
+
+    # -- one round ------------------------------------------------------------------------------------------
+
+    def _depart(self, now: int) -> list[Event]:
+        """Remove the jobs that can bring nothing any more, and learn from all that have left."""
+        gone = self._usual.departed(self._present, now).tolist()
+        events, jobs = [], self._present.jobs
+        for row in gone:
+            x = self._in_row.pop(row)
+            if row in self._open:
+                waited = self._open.pop(row)
+                waited.left, waited.unpaid = now, int(jobs["unpaid"][row])
+            if jobs["state"][row] == HERE:
+                kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
+                if x.start:
+                    self._end_run(x)
+                self._leave(x)
+                events.append(Event(now, kind, x.job))
+        self._present.give_back(gone)
+        return events
+
+    def _admit(self, now: int) -> list[Event]:
+        """Let the arrivals of the round wait as free jobs; drop those that come too late."""
+        self._arrived.sort(key=lambda x: x.order)
+        events = []
+        for x in self._arrived:
+            width = x.sow.concurrency
+            band = band_of(width, self.capacity)
+            self._offered.arrives(width, float(self._usual.rounds[band]), self._usual.kappa)
+            if now > x.last_start:
+                self._leave(x)
+                events.append(Event(now, EventKind.DROP, x.job))
+                continue
+            owner = self.accounts.number_of(x.owner)
+            important = importance(x.sow.value, width, x.mean)
+            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, important, 0, 0, 0, 0, 0, HERE, 0)
+            x.agreed = self._present.enter(columns)  # as `JOB`
+            self._in_row[x.agreed] = x
+            self._counts["jobs"] += 1
+        self._arrived = []
+        self._memory.admit(len(self.accounts))
+        return events
+
+    def _upgrade(self, now: int) -> None:
+        """Make late jobs regular, then remember the round's arrivals for later thresholds."""
+        jobs, purses = self._present.jobs, self.purses
+        for row, cost, threshold in upgraded(self._present, now, purses, self._memory, self._usual.kappa, self.margin):
+            x, width, owner = self._in_row[row], int(jobs["width"][row]), int(jobs["owner"][row])
+            purse, bound = float(purses.held[owner]) / CREDIT, purses.longest_wait(width, self.patience)
+            self._open[row] = Upgrade(x.job, x.owner, now, cost, purse, threshold, bound)
+            self._upgrades.setdefault(x.job, []).append(self._open[row])
+            self._counts["upgrades"] += 1
+        n = self._present.n
+        while n and jobs["arrival"][self._present.turn[n - 1]] == now:
+            n -= 1
+        for row in self._present.turn[n : self._present.n].tolist():
+            each = jobs[row]
+            self._memory.learn(int(each["owner"]), float(each["important"]), float(each["width"] * each["mean"]), now)
+
+    def _serve(self, now: int) -> list[Event]:
+        """Take nodes back and start runs; return the events."""
+        present, events = self._present, []
+        self._counts["could_not_pay"] += prepay(present, self.purses)
+        idle = self.capacity - self._used_nodes
+        taken, started = serve_regular(
+            present, now, idle, self.purses, self._usual.rounds, self._offered.share, self.patience
+        )
+        for row in taken.tolist():
+            x = self._in_row[row]
+            self._counts["requeues"] += 1
+            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start)
+            self._end_run(x)
+            events.append(Event(now, EventKind.REQUEUE, x.job))
+        events += [self._begin_run(row, now) for row in started.tolist()]
+        idle = self.capacity - self._used_nodes
+        if idle:
+            queue = self._free_queue()
+            events += [self._begin_run(row, now) for row in serve_free(present, now, idle, queue).tolist()]
+        rows = present.turn[: present.n]
+        free_runs = rows[(present.jobs["since"][rows] == 0) & (present.jobs["start"][rows] > 0)]
+        self.turns.count(present.jobs["owner"][free_runs], present.jobs["width"][free_runs])
+        return events
+
+    def _free_queue(self) -> NDArray[np.int64]:
+        """Return the rows of waiting free jobs in the order in which they are tried."""
+        jobs, rows = self._present.jobs, self._present.turn[: self._present.n]
+        rows = rows[(jobs["since"][rows] == 0) & (jobs["start"][rows] == 0)]
+        found: NDArray[np.int64] = rows[self.turns.order(jobs["owner"][rows], jobs["important"][rows])]
+        return found
+
+    def _begin_run(self, row: int, now: int) -> Event:
+        x = self._in_row[row]
+        if row in self._open:
+            waited = self._open.pop(row)
+            waited.started, waited.unpaid = now, int(self._present.jobs["unpaid"][row])
+        x.start = now
+        self._used_nodes += x.sow.concurrency
+        self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))
+        return Event(now, EventKind.START, x.job)
+
+    def _end_run(self, x: WaitingJob) -> None:
+        """Note that a run has ended."""
+        self._used_nodes -= x.sow.concurrency
+        x.start = NOT_YET

@@ -1,0 +1,92 @@
+r"""Purses of credits: income by shares, up to a cap, and nothing else comes in.
+
+An owner with the part s of the machine has an income of :math:`r C s` credits a round, and keeps at most K rounds of
+it. A credit buys a regular node for a round. Amounts are whole millionths of a credit, so that sums are exact: what
+was held at the start and earned is what is held, spent and expired.
+
+In any L rounds the regular runs of an owner hold at most :math:`w + L r C s` node-rounds, with w its purse, whatever is
+reported, and however many jobs or accounts there are: a share is divided, and never copied.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.schedulers.turns import Accounts
+
+CREDIT = 1_000_000  # millionths
+
+
+class Purses:
+    """The purse of each owner, by its number.
+
+    Parameters
+    ----------
+    accounts : Accounts
+        Who the owners are, and their parts. Those known now begin with ``start`` of the cap, newcomers with nothing.
+    capacity : int
+        C, nodes.
+    income : float
+        r, the part of the machine that credits can buy.
+    carry : float
+        K, the rounds of income that a purse holds.
+    start : float
+        The part of the cap that is there in the first round.
+
+    Attributes
+    ----------
+    held, caps, incomes, earned, spent, expired : ndarray of int, shape (n,)
+        Millionths of credits; incomes are those of a round. ``earned`` counts what was there at the start, and what
+        expired at the cap, too.
+    """
+
+    def __init__(self, accounts: Accounts, capacity: int, income: float, carry: float, start: float) -> None:
+        self._accounts, self._capacity, self._income, self._carry = accounts, capacity, income, carry
+        self._parts = np.zeros(0)
+        self.held = self.caps = self.incomes = self.earned = self.spent = self.expired = np.zeros(0, np.int64)
+        self.follow()
+        self.held = np.floor(start * self.caps).astype(np.int64)
+        self.earned = self.held.copy()
+
+    def pay_income(self) -> None:
+        """Begin a round: pay the income of every owner; what is above the cap expires."""
+        if self._parts is not self._accounts.parts:
+            self.follow()
+        before = self.held + self.incomes
+        self.held = np.minimum(before, np.maximum(self.held, self.caps))  # nothing is lost to a share that shrank
+        self.earned += self.incomes
+        self.expired += before - self.held
+
+    @property
+    def credits(self) -> NDArray[np.float64]:
+        """What each purse holds, credits."""
+        return self.held / CREDIT
+
+    def longest_wait(self, width: int, ahead: int) -> float:
+        """Return the rounds within which a regular job can take nodes of any run that is not regular; nan: no bound.
+
+        Parameters
+        ----------
+        width : int
+            c, nodes of the job.
+        ahead : int
+            X, rounds until it may: the income of so many rounds may be spent beside what is held now.
+        """
+        left = (1.0 - self._income) * self._capacity - width + 1.0
+        if left <= 0:
+            return math.nan
+        most = (np.minimum(self.held + ahead * self.incomes, np.maximum(self.held, self.caps))).sum() / CREDIT
+        return float(ahead + math.floor(most / left + 1e-9))
+
+    def follow(self) -> None:
+        """Take over the parts of the accounts, and purses of newcomers."""
+        more = np.zeros(len(self._accounts) - self.held.size, np.int64)
+        self.held, self.earned, self.spent, self.expired = (
+            np.concatenate([each, more]) for each in (self.held, self.earned, self.spent, self.expired)
+        )
+        self._parts = self._accounts.parts
+        self.incomes = np.floor(CREDIT * self._income * self._capacity * self._parts).astype(np.int64)
+        self.caps = np.floor(self._carry * self.incomes).astype(np.int64)

@@ -1,0 +1,182 @@
+r"""Nodes for a round: regular runs pay for it, regular jobs start in order of arrival, free ones on what is left.
+
+1. A regular run pays a credit a node. One whose owner cannot pay goes on as free run.
+2. A waiting regular job whose owner can pay a round starts, and pays, if it fits into idle nodes. If not, it collects
+   free runs, the latest arrival first, until there is room; those that turn out not to be needed are left out again.
+   It takes their nodes if they lose no more than
+
+   .. math:: \sum_i c_i e_i \le b \max(1, A/C)^3 (c \bar m(c) + 2 \sum_{j'} c' \bar m(c')),
+
+   with j' the regular jobs that wait behind it, e_i the rounds that run i has run, b = 1.5; or if it has been regular
+   for X rounds. One that does not fit blocks no other.
+3. Free jobs are tried in the order of `turns`, and start where they fit; they take no nodes from anybody.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.offers.present import Rows
+
+MOST_LOST = 1.5  # b
+
+
+def prepay(present: Rows, purses: Purses) -> int:
+    """Let the regular runs pay for a round; return how many go on as free runs because their owner cannot."""
+    found: int = _prepay_kernel(present.jobs, present.turn, present.n, purses.held, purses.spent, CREDIT)
+    return found
+
+
+def serve_regular(
+    present: Rows, now: int, idle: int, purses: Purses, usual_rounds: NDArray[np.float64], load: float, patience: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Take nodes back and start regular runs in round ``now``.
+
+    Parameters
+    ----------
+    present : Rows
+        Changed: ``start``, ``ran`` and ``unpaid``.
+    now : int
+        The round.
+    idle : int
+        Unused nodes.
+    purses : Purses
+        Changed by what runs that start pay.
+    usual_rounds : ndarray, shape (5,)
+        By band of widths.
+    load : float
+        A / C, the offered load as a share of the machine.
+    patience : int
+        X, rounds.
+
+    Returns
+    -------
+    taken, started : ndarray of int
+        Rows, in the order in which it happened.
+    """
+    taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
+    limit = MOST_LOST * max(1.0, load) ** 3
+    n_taken, n_started = _regular_kernel(
+        present.jobs, present.turn, present.n, now, idle, purses.held, purses.spent, CREDIT, usual_rounds, limit,
+        patience, taken, started,
+    )  # fmt: skip
+    return taken[:n_taken], started[:n_started]
+
+
+def serve_free(present: Rows, now: int, idle: int, queue: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Start free jobs on idle nodes, in the order of ``queue`` (rows); return the rows of those that start."""
+    started = np.empty(queue.size, dtype=np.int64)
+    return started[: _free_kernel(present.jobs, queue, now, idle, started)]
+
+
+@njit(cache=True)
+def _prepay_kernel(jobs, turn, n, held, spent, credit):  # type: ignore[no-untyped-def]
+    start, since, width, owner = jobs["start"], jobs["since"], jobs["width"], jobs["owner"]
+    without = 0
+    for i in range(n):
+        j = turn[i]
+        if start[j] == 0 or since[j] == 0:
+            continue
+        cost = width[j] * credit
+        if held[owner[j]] >= cost:
+            held[owner[j]] -= cost
+            spent[owner[j]] += cost
+        else:
+            since[j] = 0
+            without += 1
+    return without
+
+
+@njit(cache=True)
+def _collect_kernel(jobs, turn, n, missing, chosen):  # type: ignore[no-untyped-def]
+    """Choose free runs with ``missing`` nodes; return how many, 0 if they do not do."""
+    width, start, since = jobs["width"], jobs["start"], jobs["since"]
+    count, have = 0, 0
+    for i in range(n - 1, -1, -1):
+        j = turn[i]
+        if start[j] > 0 and since[j] == 0:
+            chosen[count] = j
+            count += 1
+            have += width[j]
+            if have >= missing:
+                break
+    if have < missing:
+        return 0
+    needed = 0
+    for k in range(count - 1, -1, -1):  # the earliest arrival first
+        if have - width[chosen[k]] >= missing:
+            have -= width[chosen[k]]
+            chosen[k] = -1
+    for k in range(count):
+        if chosen[k] >= 0:
+            chosen[needed] = chosen[k]
+            needed += 1
+    return needed
+
+
+@njit(cache=True)
+def _regular_kernel(  # type: ignore[no-untyped-def]
+    jobs, turn, n, now, idle, held, spent, credit, usual_rounds, limit, patience, taken, started
+):
+    """Fill ``taken`` and ``started``; return how many of each."""
+    start, since, width, owner, band = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["band"]
+    ran, unpaid = jobs["ran"], jobs["unpaid"]
+    n_taken, n_started, behind = 0, 0, 0.0
+    chosen = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        j = turn[i]
+        if since[j] > 0 and start[j] == 0:
+            behind += width[j] * usual_rounds[band[j]]
+    for i in range(n):
+        j = turn[i]
+        if since[j] == 0 or start[j] > 0:
+            continue
+        own = width[j] * usual_rounds[band[j]]
+        behind -= own
+        waited, cost = now - since[j], width[j] * credit
+        if held[owner[j]] < cost:
+            if waited >= patience:
+                unpaid[j] += 1
+            continue
+        if width[j] > idle:
+            count = _collect_kernel(jobs, turn, n, width[j] - idle, chosen)
+            if count == 0:
+                continue
+            if waited < patience:
+                lost = 0
+                for k in range(count):
+                    lost += width[chosen[k]] * (now - start[chosen[k]])
+                if lost > limit * (own + 2.0 * max(0.0, behind)):
+                    continue
+            for k in range(count):
+                victim = chosen[k]
+                idle += width[victim]
+                start[victim] = 0
+                ran[victim] += 1
+                taken[n_taken] = victim
+                n_taken += 1
+        start[j] = now
+        idle -= width[j]
+        held[owner[j]] -= cost
+        spent[owner[j]] += cost
+        started[n_started] = j
+        n_started += 1
+    return n_taken, n_started
+
+
+@njit(cache=True)
+def _free_kernel(jobs, queue, now, idle, started):  # type: ignore[no-untyped-def]
+    start, width = jobs["start"], jobs["width"]
+    n_started = 0
+    for j in queue:
+        if width[j] <= idle:
+            start[j] = now
+            idle -= width[j]
+            started[n_started] = j
+            n_started += 1
+            if idle == 0:
+                break
+    return n_started

@@ -1,0 +1,137 @@
+r"""Which free jobs become regular: late ones, by their owner's own order of importance and its own purse.
+
+A waiting free job with :math:`D - t \le m (1 + \text{margin}) + 2` becomes regular, in order of arrival, if
+
+* its owner's purse covers it, :math:`w - n \ge c m \kappa`, with n what the owner's regular jobs still need; and
+* it is among the important ones, :math:`\rho \ge \theta`. Of the owner's last 64 earlier jobs, the most important
+  first, :math:`\theta` is the importance of the one at which their work exceeds the share a/A of all: A is their work
+  a round times :math:`\kappa`, and :math:`a = r C s + (w - n) / \tau` what the owner can pay for. 0 if all can be
+  paid, and while there are fewer than five jobs.
+
+Both sides of :math:`\rho \ge \theta` are of one owner. A job is not among those that its own threshold is made of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.offers.present import Rows
+
+REMEMBERED, FEWEST = 64, 5  # jobs of an owner
+SHORTEST = 8.0  # rounds that the remembered jobs are taken to have come in, at least
+SAVINGS_LAST = 400.0  # tau, rounds over which savings are spent
+LATE = 2  # rounds of slack beside the margin
+
+
+class Memory:
+    """The last jobs of each owner: importance, work and arrival."""
+
+    def __init__(self) -> None:
+        self._columns = np.zeros((3, 0, REMEMBERED))
+        self._seen = np.zeros(0, np.int64)
+
+    def admit(self, n_owners: int) -> None:
+        """Make room for so many owners."""
+        if n_owners > self._seen.size:
+            more = max(n_owners, 2 * self._seen.size) - self._seen.size
+            self._columns = np.concatenate([self._columns, np.zeros((3, more, REMEMBERED))], axis=1)
+            self._seen = np.concatenate([self._seen, np.zeros(more, np.int64)])
+
+    def learn(self, owner: int, important: float, work: float, arrival: int) -> None:
+        """Remember a job; it counts for those that are looked at later."""
+        place = self._seen[owner] % REMEMBERED
+        self._columns[:, owner, place] = important, work, arrival
+        self._seen[owner] += 1
+
+    @property
+    def known(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The columns, shape (3, n, 64), and how many jobs of each owner came."""
+        return self._columns, self._seen
+
+
+def upgraded(
+    present: Rows, now: int, purses: Purses, memory: Memory, kappa: float, margin: float
+) -> list[tuple[int, float, float]]:
+    """Make late free jobs regular; return row, credits that it is expected to cost, and threshold of each.
+
+    Parameters
+    ----------
+    present : Rows
+        Changed: ``since``.
+    now : int
+        The round.
+    purses : Purses
+        Not changed: a regular run pays round by round.
+    memory : Memory
+        Of earlier jobs.
+    kappa : float
+        Real over announced work.
+    margin : float
+        Times the announced mean: how early a job is late.
+    """
+    rows, figures = np.empty(present.n, dtype=np.int64), np.empty((present.n, 2))
+    incomes = purses.incomes / CREDIT
+    found = _upgrade_kernel(
+        present.jobs, present.turn, present.n, now, purses.credits, incomes, *memory.known, kappa, margin,
+        LATE, FEWEST, SHORTEST, SAVINGS_LAST, rows, figures,
+    )  # fmt: skip
+    return [(int(row), *pair) for row, pair in zip(rows[:found], figures[:found].tolist(), strict=True)]
+
+
+@njit(cache=True)
+def _upgrade_kernel(  # type: ignore[no-untyped-def]
+    jobs, turn, n, now, credits, incomes, memory, seen, kappa, margin, late, fewest, shortest, last, rows, figures
+):
+    """Set ``since`` of those that become regular; fill ``rows`` and ``figures``; return how many."""
+    owner, width, mean, important = jobs["owner"], jobs["width"], jobs["mean"], jobs["important"]
+    unpaid = jobs["unpaid"]
+    start, since, state, deadline = jobs["start"], jobs["since"], jobs["state"], jobs["last"]
+    needed, thresholds = np.zeros(credits.size), np.full(credits.size, -1.0)
+    summed, found = False, 0
+    for i in range(n):
+        j = turn[i]
+        if since[j] > 0 or start[j] > 0 or state[j] != 0 or deadline[j] - now > mean[j] * (1.0 + margin) + late:
+            continue
+        if not summed:  # what the regular jobs of each owner still need
+            summed = True
+            for k in range(n):
+                q = turn[k]
+                if since[q] > 0 and state[q] == 0:
+                    run = now - start[q] if start[q] > 0 else 0
+                    needed[owner[q]] += width[q] * max(1.0, mean[q] * kappa - run)
+        o = owner[j]
+        cost = width[j] * mean[j] * kappa
+        if credits[o] - needed[o] < cost:
+            continue
+        if thresholds[o] < 0.0:
+            can_pay = incomes[o] + max(0.0, credits[o] - needed[o]) / last
+            thresholds[o] = _threshold_kernel(memory, seen, o, now, can_pay, kappa, fewest, shortest)
+        if important[j] < thresholds[o]:
+            continue
+        rows[found] = j
+        figures[found, 0], figures[found, 1] = cost, thresholds[o]
+        found += 1
+        since[j], unpaid[j] = now, 0
+        needed[o] += width[j] * max(1.0, mean[j] * kappa)
+        thresholds[o] = -1.0
+    return found
+
+
+@njit(cache=True)
+def _threshold_kernel(memory, seen, owner, now, can_pay, kappa, fewest, shortest):  # type: ignore[no-untyped-def]
+    """Return the importance from which on an owner can pay for all its jobs."""
+    count = min(seen[owner], memory.shape[2])
+    if count < fewest:
+        return 0.0
+    important, work, arrival = memory[0, owner, :count], memory[1, owner, :count], memory[2, owner, :count]
+    total = work.sum()
+    a_round = total / max(shortest, now - arrival.min() + 1.0) * kappa
+    most, above = can_pay / max(1e-9, a_round) * total, 0.0
+    for place in np.argsort(-important, kind="mergesort"):
+        above += work[place]
+        if above > most:
+            return important[place]
+    return 0.0

@@ -1,0 +1,186 @@
+"""The jobs of hidden duration in a market of two offers: who is present, what each took, and what is learnt of them.
+
+Each step of a round (see `two_offers`) is a method here. The protocol, which knows jobs by name, and whole markets,
+which know them by row of their columns, both take these steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.offers.announced import Report, cell_of, last_worth, usual_length
+from marketsched.mechanisms.offers.departures import Learnt
+from marketsched.mechanisms.offers.menu import Entries, TwoOffersMenu
+from marketsched.mechanisms.offers.patience import ONE, POSTED
+from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of, group_of
+from marketsched.mechanisms.offers.rates import Rates
+from marketsched.mechanisms.offers.service import serve
+from marketsched.mechanisms.offers.waits import Calendars
+
+BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
+REGULAR_ALONE = (0.7, 0.65)
+
+
+class Left(NamedTuple):
+    """A job that leaves at the beginning of a round without having been completed."""
+
+    row: int  # of `Present`
+    start: int  # first round of the run that is stopped; 0: it waited
+    ran: bool  # whether it ran at any time
+
+
+class Served(NamedTuple):
+    """What a round did to runs, in the order in which it happened; first those that were taken back."""
+
+    taken: list[tuple[int, int]]  # row, and first round of the run
+    started: list[int]  # rows
+
+
+class HiddenJobs:
+    """The jobs of hidden duration that are present, and the statistics of those that have left.
+
+    Parameters
+    ----------
+    capacity, max_duration : int
+        Nodes; rounds.
+    late_odds : float
+        Of `Learnt`.
+    spare : bool
+        Whether spare nodes are offered, and patience; else regular nodes in order of arrival alone.
+    requeue : bool
+        Whether a run that is taken back leaves its job in the queue.
+
+    Attributes
+    ----------
+    present : Present
+        The jobs, by row.
+    held : list of int
+        Nodes of spare and of regular runs.
+    figures : ndarray, shape (2, 3)
+        Per offer: jobs that have left, announced chances, completed in time.
+    lost : list of int
+        Runs that were taken back, and their node-rounds.
+    gone : list of int
+        Rows that were given back at the beginning of the round: of jobs that left then, or in the round before.
+    """
+
+    def __init__(self, capacity: int, max_duration: int, late_odds: float, *, spare: bool, requeue: bool) -> None:
+        self.present, self.learnt = Present(), Learnt(late_odds)
+        self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE))
+        self.patience = POSTED if spare else ONE
+        self.held = [0, 0]
+        self.figures = np.zeros((2, 3))
+        self.lost = [0, 0]
+        self.gone: list[int] = []
+        self._capacity, self._max_duration = capacity, max_duration
+        self._spare, self._requeue = spare, requeue
+        self._running = 0  # jobs
+        self._calendars = Calendars()
+        self._menu: TwoOffersMenu | None = None  # of the next arrival; None: somebody has come or gone since
+        self._reports: dict[int, Report] = {}  # by row
+        self._chances: dict[int, float] = {}
+
+    def begin_round(self, now: int) -> list[Left]:
+        """Remove who can bring nothing any more, learn from all that have left, and post the rates of the round."""
+        self.gone = self.learnt.departed(self.present, now).tolist()
+        left, jobs = [], self.present.jobs
+        for row in self.gone:
+            offer, state, start = int(jobs["offer"][row]), jobs["state"][row], int(jobs["start"][row])
+            in_time = state == DONE and jobs["in_time"][row]
+            self.figures[offer] += (1.0, self._chances.pop(row), in_time)
+            if state == HERE:
+                left.append(Left(row, start, bool(start or jobs["ran"][row])))
+                if start:
+                    self._end(offer, self._reports[row].width)
+            del self._reports[row]
+        self.present.give_back(self.gone)
+        self.rates.post(now, self.learnt)
+        self._menu = None
+        return left
+
+    def counts(self, width: int) -> None:
+        """Count a job of this width that has arrived; it enters rates from the next round on."""
+        usual = float(self.learnt.usual_rounds[band_of(width, self._capacity)])
+        self.rates.arrives(width, usual, self.learnt.kappa)
+
+    def menu(self, now: int, unbooked: Callable[[int], NDArray[np.int64] | int]) -> TwoOffersMenu:
+        """Return what is offered to the next arrival of round ``now``; later rounds change it.
+
+        ``unbooked(now)`` returns the nodes of coming rounds that nobody else has booked, shape (AHEAD,), or of each.
+        """
+        if self._menu is None:
+            learnt, calendars = self.learnt, self._calendars
+            calendars.fill(self.present, now, unbooked(now), learnt.usual_rounds)
+            self._menu = TwoOffersMenu(
+                now, self._capacity, self.rates.posted, learnt.usual, learnt.usual_rounds, learnt.odds, learnt.grouped,
+                calendars.free, calendars.runs, calendars.line, self.patience,
+            )  # fmt: skip
+        return self._menu
+
+    def first_offer(self, restarts: bool) -> int:
+        """Return the class from which on a job may choose, by whether it can begin anew."""
+        return SPARE if self._spare and restarts else REGULAR
+
+    def take(self, report: Report, menu: TwoOffersMenu, entries: Entries, chosen: tuple[int, int]) -> int:
+        """Let a job take an entry of a menu, class and column; return its row."""
+        offer, patience, now = chosen[0], int(entries.patience[chosen[1]]), menu.now
+        rate, length, width = float(entries.rates[chosen]), usual_length(report.mean), report.width
+        row = self.present.add(
+            offer, width, band_of(width, self._capacity), rate=rate, latest=now + patience,
+            last_start=last_worth(report.stairs, rate * width * report.shortest) - report.shortest,
+            cell=cell_of(int(entries.waits[chosen]), min(report.last - now, patience + length), length),
+            group=group_of(width, self._capacity, report.longest), mean=report.mean,
+            density=report.highest / (width * report.mean),
+        )  # fmt: skip
+        self._reports[row], self._chances[row] = report, float(entries.chances[chosen])
+        self._menu = None
+        return row
+
+    def serve(self, now: int, idle: int, room: int) -> Served:
+        """Take nodes back and start runs; ``idle`` and ``room`` as of `service.serve`."""
+        self._menu = None
+        if self.present.n == self._running and idle >= 0:  # nobody waits
+            return Served([], [])
+        jobs, reports = self.present.jobs, self._reports
+        starts = jobs["start"].copy()
+        taken, started = serve(self.present, now, idle, room, self.learnt.usual_rounds, requeue=self._requeue)
+        back = []
+        for row in taken.tolist():
+            start, width = int(starts[row]), reports[row].width
+            self.lost[0] += 1
+            self.lost[1] += width * (now - start)
+            self._end(int(jobs["offer"][row]), width)
+            back.append((row, start))
+        begun = started.tolist()
+        for row in begun:
+            self.held[int(jobs["offer"][row])] += reports[row].width
+            self._running += 1
+            jobs["stop"][row] = self._stop(now, float(jobs["rate"][row]), reports[row])
+        return Served(back, begun)
+
+    def complete(self, row: int, now: int) -> float:
+        """Note that a job has run its last round in ``now - 1``; return its payment."""
+        job, report = self.present.jobs[row], self._reports[row]
+        used = now - int(job["start"])
+        job["state"], job["used"], job["in_time"] = DONE, used, now <= report.last
+        self._end(int(job["offer"]), report.width)
+        return float(job["rate"]) * report.width * used
+
+    def _end(self, offer: int, width: int) -> None:
+        """Free the nodes of a run."""
+        self.held[offer] -= width
+        self._running -= 1
+
+    def _stop(self, start: int, rate: float, report: Report) -> int:
+        """Return the round in which a run is stopped: no later completion would bring what it costs."""
+        most, cost = self._max_duration, rate * report.width
+        until, worth = report.stairs
+        by: list[int] = [
+            min(last, start + int(min(value / cost, most))) if cost > 0 else last
+            for last, value in zip(until.tolist(), worth.tolist(), strict=True)
+        ]
+        return max(start + 1, min(start + most, max(by)))

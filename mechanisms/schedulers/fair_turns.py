@@ -1,0 +1,131 @@
+"""Fair turns: owners in turn by decayed use over share, and inside an owner its own order (`turns`).
+
+Each round the waiting jobs are tried in that order, and whoever fits into the idle nodes starts. Nobody waits for one
+that does not fit, and no run is taken back. There are no prices and no wall times. Values of different owners are never
+compared, so there is no scale to inflate, and ranks do in place of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import PositiveShare, legal
+from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
+from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.signals import announced_mean
+from marketsched.mechanisms.values import importance
+
+KEPT = 0.99  # of use, a round
+
+
+class FairTurns(QueueScheduler):
+    """Owners in turn, each with its own order of importance (see the module).
+
+    Not truthful: one that names a nearer deadline, or another mean, than the true one may start earlier.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline
+        As of `QueueScheduler`.
+    shares, newcomers, owners
+        As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
+        part, and an account that is opened later has none.
+    kept : float
+        The part of use that is left a round later.
+    kill : bool
+        Whether a run ends at its wall time.
+
+    Examples
+    --------
+    Ann has used the machine, so Bob goes first, with the job that matters more to him:
+
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> market = FairTurns(1, 9, owners=["ann", "bob"], max_concurrency=1, max_duration=2, max_value=9.0, max_delay=9)
+    >>> def come(name, owner, value):
+    ...     report = StatementOfWork(market.round, 1, DeadlineValue(value, 8), [(market.round, 1, 1.0, None)])
+    ...     plan = market.submit(name, report, owner=owner)
+    >>> come("A", "ann", 9.0)
+    >>> market.arrive("A")
+    >>> [event.job for event in market.advance()], market.complete("A").payment
+    (['A'], 0.0)
+    >>> come("B", "ann", 9.0)
+    >>> come("C", "bob", 1.0)
+    >>> come("D", "bob", 2.0)
+    >>> for name in "BCD":
+    ...     market.arrive(name)
+    >>> [event.job for event in market.advance()]
+    ['D']
+    """
+
+    free_of_charge: ClassVar[bool] = True
+    standing: ClassVar[Standing] = Standing(
+        "tested",
+        "no prices; owners who used less of their share go first, with the job that matters most to them: only the "
+        "order of an owner's own values counts, never their size",
+        "accounts with shares, and each owner's own order",
+    )
+
+    @legal
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        shares: Mapping[str, Any] | None = None,
+        newcomers: str = "",
+        owners: Iterable[Hashable] | None = None,
+        kept: PositiveShare = KEPT,
+        kill: bool = False,
+        **queue: Any,
+    ) -> None:
+        super().__init__(capacity, horizon, kill=kill, **queue)
+        self.accounts = Accounts(shares, newcomers, owners)
+        self.turns = Turns(self.accounts, kept)
+        self._of: dict[Hashable, tuple[int, float]] = {}  # of present jobs: the owner's number, and the importance
+
+    @staticmethod
+    def wants_owners(shares: object = None, **_: object) -> bool:
+        """Tell whether these parameters need the names of all owners."""
+        return shares is None
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note whose the job is, and how much it matters to its owner, too."""
+        super().foresee(x, signal)
+        x.mean = announced_mean(x.sow, self.round, signal)
+        self._of[x.job] = self.accounts.number_of(x.owner), importance(x.sow.value, x.sow.concurrency, x.mean)
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Try the waiting jobs in their order, and count what runs."""
+        self.turns.fade()
+        found: list[int | None] = [None if self._hopeless(x) else NOT_YET for x in waiting]
+        runs, free = list(self._running.values()), self.capacity - self.load
+        places = [i for i, each in enumerate(found) if each is not None]
+        if places and free:
+            of = [self._of[waiting[i].job] for i in places]
+            order = self.turns.order(np.array([number for number, _ in of]), np.array([each for _, each in of]))
+            for place in order.tolist():
+                x = waiting[places[place]]
+                if x.sow.concurrency <= free:
+                    found[places[place]] = self.round
+                    free -= x.sow.concurrency
+                    runs.append(x)
+                    if not free:
+                        break
+        if runs:
+            owners = np.array([self._of[x.job][0] for x in runs])
+            self.turns.count(owners, np.array([x.sow.concurrency for x in runs]))
+        return found
+
+    def statistics(self) -> dict[str, float]:
+        """Return how many owners there are, and how many of them have no part."""
+        return {"owners": float(len(self.accounts)), "owners_without_share": float((self.accounts.parts == 0).sum())}
+
+    def _leave(self, x: WaitingJob) -> None:
+        super()._leave(x)
+        self._of.pop(x.job, None)

@@ -1,0 +1,123 @@
+r"""Owners in turn: who used least for its share goes first, and inside an owner its jobs go in its own order.
+
+Each owner has a number, and a part s of the machine that it is due. Its use is in node-rounds, and fades from round to
+round. Waiting jobs are tried in order of
+
+.. math:: (u_k + 1) / s_k,
+
+owners without a part last, among themselves by use; inside an owner the most important job first (`values.importance`),
+of equal ones who arrived first. Importance of different owners is never compared: any increasing map of what one owner
+reports, its values or its ranks, leaves everything as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.schedulers.share_tree import ShareTree
+
+
+class Accounts:
+    """Owners by number, and the part of the machine that each is due.
+
+    Parameters
+    ----------
+    shares : mapping of str to float, optional
+        Accounts and owners with their shares, numbers as of `ShareTree`; None: each of ``owners`` has an equal part.
+    newcomers : str
+        The account of owners that ``shares`` does not name: they divide its share. Empty: they have none.
+    owners : iterable of hashable, optional
+        Who has an account where ``shares`` is None; an owner of another name has none.
+
+    Attributes
+    ----------
+    parts : ndarray, shape (n,)
+        Of the owners by number; at most 1 together.
+    """
+
+    def __init__(
+        self, shares: Mapping[str, Any] | None = None, newcomers: str = "", owners: Iterable[Hashable] | None = None
+    ) -> None:
+        if newcomers and shares is None:
+            raise InvalidParameterError(place="newcomers", value=newcomers, legal="an account that shares names")
+        self._tree = None if shares is None else ShareTree(shares, newcomers)
+        self._welcome = bool(newcomers)
+        known = list(dict.fromkeys(owners or ())) if self._tree is None else list(self._tree)
+        self._numbers: dict[Hashable, int] = {owner: i for i, owner in enumerate(known)}
+        self.parts = np.full(len(known), 1.0 / max(1, len(known)))
+        if self._tree is not None:
+            self._divide(self._tree)
+
+    def __len__(self) -> int:
+        """How many owners have a number."""
+        return len(self._numbers)
+
+    @property
+    def names(self) -> list[Hashable]:
+        """The owners by number."""
+        return list(self._numbers)
+
+    def number_of(self, owner: Hashable) -> int:
+        """Return the number of an owner; one that is not known enters as a newcomer."""
+        found = self._numbers.get(owner)
+        if found is not None:
+            return found
+        self._numbers[owner] = number = len(self._numbers)
+        self.parts = np.append(self.parts, 0.0)
+        if self._tree is not None and self._welcome:
+            self._tree.use(owner, 0.0)
+            self._divide(self._tree)
+        return number
+
+    def _divide(self, tree: ShareTree) -> None:
+        portions = tree.portions()
+        self.parts = np.array([portions.get(owner, 0.0) for owner in self._numbers])
+
+
+class Turns:
+    """The use of each owner, and the order of waiting jobs by it.
+
+    Parameters
+    ----------
+    accounts : Accounts
+        Who the owners are.
+    kept : float
+        The part of use that is left a round later, in (0, 1].
+
+    Attributes
+    ----------
+    used : ndarray, shape (n,)
+        Node-rounds by number of the owner.
+    """
+
+    def __init__(self, accounts: Accounts, kept: float) -> None:
+        self._accounts, self._kept = accounts, kept
+        self.used = np.zeros(len(accounts))
+
+    def fade(self) -> None:
+        """Begin a round: use fades, and newcomers have none."""
+        self.used = np.concatenate([self._kept * self.used, np.zeros(len(self._accounts) - self.used.size)])
+
+    def count(self, owners: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
+        """Count what ran in this round: the nodes of each run, and whose it is."""
+        np.add.at(self.used, owners, nodes)
+
+    def order(self, owners: NDArray[np.int64], important: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the places of waiting jobs, given in order of arrival, in the order in which they are tried.
+
+        Parameters
+        ----------
+        owners : ndarray of int, shape (n,)
+            Whose each job is, by number.
+        important : ndarray, shape (n,)
+            Importance of each job; that of different owners is not compared.
+        """
+        parts, used = self._accounts.parts[owners], self.used[owners]
+        due = parts > 0
+        turn = np.where(due, (used + 1.0) / np.where(due, parts, 1.0), used)
+        return np.lexsort((-important, owners, turn, ~due))
