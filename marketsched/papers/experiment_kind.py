@@ -142,8 +142,8 @@ def _table_of(claims: pd.DataFrame, reasons: Mapping[str, int]) -> WordTable:
 
 
 def _quantity(row: Mapping[Any, Any]) -> str:
-    """Return what was measured, and the setting if it is not the paper's."""
-    return f"{row['quantity']} [{row['setting']}]" if row["setting"] else str(row["quantity"])
+    """Return what was measured, marked if not at the paper's setting: the table says at which."""
+    return f"(beside it) {row['quantity']}" if row["setting"] else str(row["quantity"])
 
 
 def _amount(value: float) -> str:

@@ -23,6 +23,7 @@ from marketsched.papers.claims import CheckedClaim, Claim, exact_row, interval_r
 from marketsched.papers.runs import Array, Bench, Found, Line, Panel, experiment, mean_line
 
 SHORT = "the theorem is about long horizons"
+LEAST = 200  # slots, or there are no four horizons to fit
 DELTA = 0.05  # of OPM's Theorem 2, which holds with probability 1 - delta
 
 
@@ -50,7 +51,7 @@ def _panel(title: str, lines: dict[str, tuple[list[int], Array]], y: str = "regr
 @experiment("ogasched-theorem1", "OgaSched paper, Theorem 1", "regret against the best fixed allocation")
 def _ogasched(bench: Bench) -> Found:
     """How regret grows, and its share of the bound OgaSched (14), with the step OgaSched (26) and with Table 1's."""
-    slots = bench.length(2000, 8000)
+    slots = max(bench.length(2000, 8000), LEAST)
     rows: list[CheckedClaim] = []
     lines, tables = {}, []
     for at, policies in ((TABLE_1, [THEORY.lead, TABLE_1.lead]), (THEORY, [THEORY.lead])):
@@ -108,13 +109,14 @@ def _algorithm_1(bench: Bench) -> Found:
         rows.append(mean_row(claim, values))
     seeds = list(range(bench.first, bench.first + bench.runs))
     lines = [Line("not the projection", seeds, apart.tolist()), Line("more than required", seeds, over.tolist())]
-    return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", pd.DataFrame())
+    runs = pd.DataFrame({"seed": seeds, "not_projected": apart, "over_requirement": over})
+    return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", runs)
 
 
 @experiment("esdp-theorem2", "ESDP paper, Theorems 1 and 2", "regret, doubling by doubling")
 def _esdp(bench: Bench) -> Found:
     """Regret added by each doubling, which stays level if it grows like ln T; and how likely Theorem 1 is to hold."""
-    slots = bench.length(4000, 8000)
+    slots = max(bench.length(4000, 8000), LEAST)
     policies = ["esdp", "esdp:exploration=log:arrivals=plan"]
     found = bench.compared("esdp-default", [], policies, slots, growth=True)
     rows: list[CheckedClaim] = []
@@ -143,8 +145,8 @@ def _esdp(bench: Bench) -> Found:
 @experiment("opm-theorem2", "OPM paper, Theorem 2", "regret and fit of one job")
 def _opm(bench: Bench) -> Found:
     """Regret and fit of OPS, one job for the whole horizon and budgets kept by the multiplier alone."""
-    longest = bench.length(4000, 16000)
-    horizons = [max(longest // part, 4) for part in (16, 4, 1)]
+    longest = max(bench.length(4000, 16000), LEAST)
+    horizons = [longest // part for part in (16, 4, 1)]
     rng = np.random.default_rng(np.random.SeedSequence([bench.first, 2]))
     prices, rates = rng.uniform(0.3, 1.0, 10), rng.uniform(0.1, 1.0, 10)
     grown = single_job_growth(

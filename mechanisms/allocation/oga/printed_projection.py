@@ -29,7 +29,7 @@ def printed_projection(point: ArrayLike, bounds: ArrayLike, capacity: Amount) ->
     --------
     Where there is room the nearest legal point is the point itself:
 
-    >>> printed_projection([1.0, 0.5], [2.0, 2.0], 4.0)
+    >>> printed_projection([1.0, 0.5], [3.0, 3.0], 4.0)
     array([2.25, 1.75])
     """
     z = float_array("point", point, (None,))
