@@ -96,7 +96,18 @@ def whole_markets() -> Iterator[Row]:
         yield Row(f"market.whole.{name}.times_as_fast", by_rounds / whole, "", at_least=1.0)
 
 
-HIDDEN = ("first-come", "easy-backfill", "conservative-backfill")  # play hidden durations whole, too
+HIDDEN = (
+    "first-come",
+    "easy-backfill",
+    "conservative-backfill",
+    "bid-price",
+    "two-offers",
+    "fair-share",
+    "fair-turns",
+    "kai",
+    "kueue",
+    "largest-value-first",
+)
 
 
 def _log(n: int, seed: int) -> tuple[Workload, float]:

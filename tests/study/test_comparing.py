@@ -211,6 +211,9 @@ def hand_made():
                     "opt_low": float(optimum),
                     "opt_high": float(high),
                     "opt_kind": kind,
+                    "own": earned / 20,
+                    "own_q10": 0.25,
+                    "own_worst": 0.0,
                 }
             )
     return pd.DataFrame(rows)
@@ -225,6 +228,7 @@ def test_the_summary_of_hand_made_runs():
     assert table["losses_seen"].tolist() == [2, 2]
     assert table["exact_optima"].tolist() == [1, 1]
     assert table["welfare_share"].tolist() == [8 / 16, 10 / 16]
+    assert table["own"].tolist() == [8 / 20, 10 / 20]
 
 
 # -- whole comparisons -------------------------------------------------------------------------------------
@@ -399,6 +403,7 @@ def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
     folder = market_file.parent / "out"
     names = {
         "timings.json",
+        "owners.parquet",
         "runs.parquet",
         "summary.parquet",
         "summary.json",
