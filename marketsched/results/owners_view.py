@@ -10,9 +10,10 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from rich.text import Text
 
-from marketsched.results.owners import FEWEST, FIGURES
+from marketsched.results.owners import FEWEST, FIGURES, WORST
 from marketsched.results.panels import GREY, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.views import plain_table
@@ -20,6 +21,7 @@ from marketsched.results.word_table import WordTable
 
 TITLES = ("owners, mean", "worst tenth", "worst owner")
 MOST_PANELS = 4
+MOST_NAMED = 6  # mechanisms that have a colour
 
 
 def owners_view(rows: Sequence[Mapping[str, Any]]) -> list[Text | WordTable]:
@@ -66,12 +68,17 @@ def owners_figure(owners: pd.DataFrame, title: str, about: str) -> Figure | None
     Returns
     -------
     Figure or None
-        12 inches wide, a panel a load; owners of all seeds together. None: too few owners have enough jobs.
+        12 inches wide, a panel a load; owners of all seeds together. The six mechanisms with the best worst tenth have
+        a colour, others are grey. None: too few owners have enough jobs.
     """
     counted = owners[(owners["jobs"] >= FEWEST) & owners["own"].notna()]
     if counted["owner"].nunique() < 2:
         return None
-    names = list(dict.fromkeys(counted["mechanism"]))
+    tenth = counted.groupby("mechanism")["own"].quantile(WORST).nlargest(MOST_NAMED)
+    everybody = list(dict.fromkeys(counted["mechanism"]))
+    names = [name for name in everybody if name in tenth.index]
+    grey = [name for name in everybody if name not in names]
+    about += f"; grey: {len(grey)} more" if grey else ""
     loads = sorted(counted["load"].unique())[:MOST_PANELS] if "load" in counted else [None]
     lines = -(-len(names) // 3)
     with matplotlib.rc_context(STYLE):
@@ -79,10 +86,10 @@ def owners_figure(owners: pd.DataFrame, title: str, about: str) -> Figure | None
         figure.set_size_inches(12, 5.6)
         for axes, load in zip(panels, loads, strict=True):
             part = counted if load is None else counted[counted["load"] == load]
+            for name in grey:
+                axes.plot(*_sorted(part, name), color=GREY, linewidth=0.8, alpha=0.7)
             for place, name in enumerate(names):
-                own = np.sort(part.loc[part["mechanism"] == name, "own"].to_numpy())
-                at = 100 * (np.arange(own.size) + 0.5) / max(1, own.size)
-                axes.plot(at, 100 * own, linewidth=1.8, **look(place))
+                axes.plot(*_sorted(part, name), linewidth=1.8, **look(place))
             axes.axvline(10, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
             axes.set_xlim(0, 100)
             axes.set_ylim(0, 102)
@@ -92,3 +99,9 @@ def owners_figure(owners: pd.DataFrame, title: str, about: str) -> Figure | None
             axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
         legend(figure, names, rows=lines)
     return figure
+
+
+def _sorted(owners: pd.DataFrame, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return places of owners under one mechanism, from the one that gets least, and what each gets, both in %."""
+    own = np.sort(owners.loc[owners["mechanism"] == name, "own"].to_numpy())
+    return 100 * (np.arange(own.size) + 0.5) / max(1, own.size), 100 * own
