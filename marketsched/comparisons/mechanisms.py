@@ -25,6 +25,7 @@ from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, 
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.promises import truth_verdict
 from marketsched.play.hindsight import Bracket
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
@@ -103,7 +104,8 @@ class MechanismContest:
                     raise
                 rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
                 continue
-            promises.append({"mechanism": each.label, **_promised(each, setup)})
+            verdict = truth_verdict(setup.mechanism, revealed=setup.table.revealed)
+            promises.append({"mechanism": each.label, **_promised(each, setup), "truthful": verdict})
             result, on_pools, offered = world.result(setup)
             summary = result.outcome
             by_owner = owners_table(result.job_rows.frame(columns=READ), offered)

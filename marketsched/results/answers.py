@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FIRST_COME = ("first-come", "first-come:price=0")  # what is compared with, at price 0
+FEW = 3  # seeds, below which nothing is claimed
+RIVAL = "first come, first served"
 UNIT = "points of the best possible value"
 
 
@@ -32,36 +34,77 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     >>> answer_of([{**row, "over_first_come_high": -0.005}], {})
     'Here bid-price delivers 2.9 ± 2.4 points of the best possible value less than first come, first served.'
     """
-    asked = next((row["mechanism"] for row in rows if row["mechanism"] not in FIRST_COME), None)
+    asked = next((str(row["mechanism"]) for row in rows if row["mechanism"] not in FIRST_COME), "")
     own = [row for row in rows if row["mechanism"] == asked and math.isfinite(row.get("over_first_come", math.nan))]
     if not own:
         return ""
     where = "On this log" if "rule" in (meta.get("workload") or {}) else "Here"
     if "load" not in own[0]:
-        return f"{where} {asked} delivers {_difference(own[0])}{_once(meta)}."
+        return f"{where} {_sentence(asked, own[0], meta)}."
     several = "; ".join(
-        f"at load {row['load']:g}: {_difference(row, brief=place > 0)}" for place, row in enumerate(own)
+        f"at load {row['load']:g}: {_difference(row) if place == 0 else _brief(row)}" for place, row in enumerate(own)
     )
-    return f"{where} {asked} delivers {several}{_once(meta)}."
+    if _few(meta):
+        return f"{where} {asked} and {RIVAL} cannot be ranked by {_runs(meta)}, too few for a claim."
+    return f"{where} {asked} delivers {several}."
 
 
-def _difference(row: Mapping[str, Any], brief: bool = False) -> str:
-    """Say one difference: as much, more or less."""
-    difference, high = 100 * row["over_first_come"], 100 * row["over_first_come_high"]
-    half, rival = high - difference, "" if brief else " first come, first served"
-    unit = "points" if brief else UNIT
-    if (math.isfinite(half) and abs(difference) <= half) or abs(difference) < 5e-4:
-        shown = f" ({_shown(difference, half, sign=True)} {unit})" if abs(difference) >= 5e-4 else ""
-        return ("as much, as far as can be told" if brief else f"as much as{rival}, as far as can be told") + shown
-    word = "more" if difference > 0 else "less"
-    return f"{_shown(abs(difference), half)} {unit} {word}" + ("" if brief else f" than{rival}")
+def _sentence(asked: str, row: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+    """Claim a difference only from enough seeds, and only where its interval does not hold 0."""
+    shown = f"({_shown(*_points(row), sign=True)} {UNIT})"
+    if _few(meta):
+        return f"{asked} and {RIVAL} cannot be ranked by {_runs(meta)}, too few for a claim {shown}"
+    if _same(row):
+        return f"{asked} delivers as much as {RIVAL}"
+    if _open(row):
+        return f"{asked} and {RIVAL} cannot be told apart {shown}"
+    return f"{asked} delivers {_difference(row)}"
+
+
+def _points(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return a difference and half the width of its interval, in points."""
+    return 100 * row["over_first_come"], 100 * (row["over_first_come_high"] - row["over_first_come"])
+
+
+def _same(row: Mapping[str, Any]) -> bool:
+    return max(map(abs, _points(row))) < 5e-4
+
+
+def _open(row: Mapping[str, Any]) -> bool:
+    """Tell whether there is no interval, or one that holds 0."""
+    difference, half = _points(row)
+    return not abs(difference) > half
+
+
+def _few(meta: Mapping[str, Any]) -> bool:
+    return int(meta.get("runs", FEW)) < FEW
+
+
+def _runs(meta: Mapping[str, Any]) -> str:
+    return "one run" if meta["runs"] == 1 else f"{meta['runs']} runs"
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    """Say a difference at the first load, or the only one."""
+    if _same(row):
+        return f"as much as {RIVAL}"
+    if _open(row):
+        return f"a value that cannot be told from that of {RIVAL} ({_shown(*_points(row), sign=True)} {UNIT})"
+    difference, half = _points(row)
+    return f"{_shown(abs(difference), half)} {UNIT} {'more' if difference > 0 else 'less'} than {RIVAL}"
+
+
+def _brief(row: Mapping[str, Any]) -> str:
+    """Say the difference at a further load."""
+    if _same(row):
+        return "as much"
+    difference, half = _points(row)
+    if _open(row):
+        return f"not to be told apart ({_shown(difference, half, sign=True)} points)"
+    return f"{_shown(abs(difference), half)} points {'more' if difference > 0 else 'less'}"
 
 
 def _shown(x: float, half: float, sign: bool = False) -> str:
     places = 1 if max(abs(x), half if math.isfinite(half) else 0.0) >= 0.1 else 3
     text = f"{x:+.{places}f}" if sign else f"{x:.{places}f}"
     return text + (f" ± {half:.{places}f}" if math.isfinite(half) else "")
-
-
-def _once(meta: Mapping[str, Any]) -> str:
-    return ", in the one run that was made (no interval)" if meta.get("runs") == 1 else ""

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from rich.text import Text
 
 from marketsched import results
+from marketsched.mechanisms.promises import VERDICTS
 from marketsched.results.answers import answer_of
 from marketsched.results.kinds import ResultKind
 from marketsched.results.owners_view import owners_figure, owners_view
@@ -101,7 +102,7 @@ def seeds_text(result: Result) -> str:
 def _main_table(rows: list[dict[str, Any]]) -> WordTable:
     """Show what each mechanism is worth, and paired differences to first-come at flat prices."""
     titles = ["welfare,\ncredits", "of best,\nat least", "jobs\ndone", "revenue,\ncredits"]
-    titles += ["over first\ncome, points", "over its best\nflat price"]
+    titles += ["over first\ncome, points", "over its best\nflat price", "truthful"]
     table = plain_table(*titles, room=10)
     for row in rows:
         table.add_row(
@@ -111,6 +112,7 @@ def _main_table(rows: list[dict[str, Any]]) -> WordTable:
             percent(row["completed_share"]),
             amount(row["revenue"]),
             *(share_difference(row, name) for name in ("over_first_come", "over_best_flat")),
+            row.get("truthful", "unknown"),
         )
     return table
 
@@ -148,6 +150,13 @@ def flat_remark(meta: Mapping[str, Any]) -> str:
     )
 
 
+def truth_remark(rows: list[dict[str, Any]]) -> str:
+    """Explain the words that say whether truth-telling is best."""
+    seen = {row.get("truthful", "unknown") for row in rows}
+    told = "; ".join(f"{word}: {meaning}" for word, meaning in VERDICTS.items() if word in seen)
+    return f"truthful: {told}"
+
+
 def known_remarks(rows: list[dict[str, Any]]) -> list[str]:
     """Say what first-come that knows all durations is, where it is shown."""
     if not any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows):
@@ -180,7 +189,7 @@ def _ratio_cells(row: Mapping[str, Any]) -> list[str]:
 def _remarks(comparison: Result) -> list[str]:
     """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
-    found = [flat_remark(meta)]
+    found = [flat_remark(meta), truth_remark(rows)]
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
     found += pools_remarks(comparison)

@@ -334,6 +334,12 @@ def test_wrong_tokens(tokens, error, message):
         named_mechanisms(Scenario.from_dict(MAYBE), tokens)
 
 
+def test_rows_state_what_is_known_of_truth():
+    found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=3)
+    assert found.summary["truthful"].tolist() == ["proved", "fails", "unknown", "up to regret"]
+    assert "truthful: proved: what it promises" in " ".join(printed(found.view(), 200).split())
+
+
 def test_what_is_promised():
     hidden = {**SIX_FOR_FIVE, "workload": {**SIX_FOR_FIVE["workload"]}}
     points = [{"arrival": 1, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
