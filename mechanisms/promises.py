@@ -18,10 +18,10 @@ TRUTH = {  # what each promise means, in a sentence
 }
 
 VERDICTS = {  # what each word of `truth_verdict` means
-    "proved": "what it promises of truth-telling is proven in docs/mathematics.md",
+    "proved": "what it promises of truth-telling is proved in docs/mathematics.md",
     "up to regret": "proved up to a computable regret, if others report truly",
     "fails": "a lie is known to pay",
-    "unknown": "nothing is proven and no search is recorded here; `marketsched audit` searches for a lie that pays",
+    "unknown": "nothing is proved and no search is recorded here; `marketsched audit` searches for a lie that pays",
 }
 
 PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments

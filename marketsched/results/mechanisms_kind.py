@@ -102,7 +102,7 @@ def seeds_text(result: Result) -> str:
 def _main_table(rows: list[dict[str, Any]]) -> WordTable:
     """Show what each mechanism is worth, and paired differences to first-come at flat prices."""
     titles = ["welfare,\ncredits", "of best,\nat least", "jobs\ndone", "revenue,\ncredits"]
-    titles += ["over first\ncome, points", "over its best\nflat price", "truthful"]
+    titles += ["over first\ncome, points", "over its best\nflat price"]
     table = plain_table(*titles, room=10)
     for row in rows:
         table.add_row(
@@ -112,7 +112,6 @@ def _main_table(rows: list[dict[str, Any]]) -> WordTable:
             percent(row["completed_share"]),
             amount(row["revenue"]),
             *(share_difference(row, name) for name in ("over_first_come", "over_best_flat")),
-            row.get("truthful", "unknown"),
         )
     return table
 
@@ -151,10 +150,13 @@ def flat_remark(meta: Mapping[str, Any]) -> str:
 
 
 def truth_remark(rows: list[dict[str, Any]]) -> str:
-    """Explain the words that say whether truth-telling is best."""
-    seen = {row.get("truthful", "unknown") for row in rows}
-    told = "; ".join(f"{word}: {meaning}" for word, meaning in VERDICTS.items() if word in seen)
-    return f"truthful: {told}"
+    """Say of each mechanism what is known of truth-telling, with what the words mean."""
+    parts = []
+    for word, meaning in VERDICTS.items():
+        named = [str(row["mechanism"]) for row in rows if row.get("truthful", "unknown") == word]
+        if named:
+            parts.append(f"{word}: {', '.join(named)} ({meaning})")
+    return f"truthful, {'; '.join(parts)}"
 
 
 def known_remarks(rows: list[dict[str, Any]]) -> list[str]:

@@ -337,7 +337,7 @@ def test_wrong_tokens(tokens, error, message):
 def test_rows_state_what_is_known_of_truth():
     found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=3)
     assert found.summary["truthful"].tolist() == ["proved", "fails", "unknown", "up to regret"]
-    assert "truthful: proved: what it promises" in " ".join(printed(found.view(), 200).split())
+    assert "truthful, proved: bid-price (what it promises" in " ".join(printed(found.view(), 200).split())
 
 
 def test_what_is_promised():
