@@ -77,7 +77,10 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         return _of_log(Path(where)), str(where)
     data = read_yaml(where)
     if data is None:
-        raise InvalidParameterError(f"{where}: the file is empty: expected a scenario or a log")
+        raise InvalidParameterError(
+            f"{where}: the file is empty: expected a scenario or a log; "
+            "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
+        )
     if not isinstance(data, Mapping):
         raise InvalidParameterError(
             f"{where}: the document = {shown(data)}: expected a table of keys; "
