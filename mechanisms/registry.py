@@ -327,6 +327,9 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
     missing = [name for name, each in known.items() if each.required and name not in parameters]
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
+    undefined = sorted(getattr(function, "__abstractmethods__", ()))
+    if undefined:
+        raise InvalidParameterError(f"{what} does not define {', '.join(undefined)}", legal="a class that defines all")
     return function(**parameters)
 
 
