@@ -20,7 +20,16 @@ from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.pools_view import pools_remarks, pools_view
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_figure, versus_sentences, versus_view
-from marketsched.results.views import View, amount, at_least_percent, percent, plain_table, ratio_text, told_of_log
+from marketsched.results.views import (
+    View,
+    amount,
+    at_least_percent,
+    percent,
+    plain_table,
+    ratio_text,
+    told_of_log,
+    warnings_of,
+)
 from marketsched.results.waits_view import classes_view, waits_view
 from marketsched.results.word_table import WordTable
 
@@ -50,6 +59,7 @@ class MechanismsKind(ResultKind):
         log, more_of_log = told_of_log(meta)
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
         return View(
+            *warnings_of(meta),
             head,
             _main_table(rows, meta),
             *owners_view(rows),
