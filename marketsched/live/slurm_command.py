@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from marketsched import slurm
+from marketsched.live import credit_command  # noqa: F401 - adds its commands, too
 from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
 
 PartitionOption = Annotated[str, typer.Option(help="Slurm's partition that the market has for itself.")]
