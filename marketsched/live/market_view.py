@@ -61,6 +61,7 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "rounds_short_of_nodes": market.short_rounds,
         "prices": market.prices(PRICED_ROUNDS),
         "last_event": last_event,
+        **({"classes": ["regular", "free"]} if market.mechanism.has_purses else {}),
         **_cluster_view(market),
     }
 
