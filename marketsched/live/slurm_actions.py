@@ -237,8 +237,10 @@ class SlurmActions:
             for point in points:
                 point.setdefault("arrival", self.clock.round)
             statement.setdefault("concurrency", mate.nodes)
+            if statement["value"].get("kind") == "rank":
+                statement["value"].setdefault("rank", rank_of(mate.nice))
             job = self._submit_once(f"{owner}.{label}", statement)
-        except (ValueError, AttributeError, TypeError, RecursionError, MarketschedError) as error:
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError, MarketschedError) as error:
             if isinstance(error, ConnectionError):
                 raise
             self._cancel(Action("cancel", "", mate.id, f"the statement in its comment: {error}"[:200]))
@@ -286,6 +288,17 @@ class SlurmActions:
         if job not in self._statements:
             self._statements[job] = self.market.job(job)["sow"]
         return self._statements[job]
+
+
+def rank_of(nice: int) -> int:
+    """Return the rank of a job whose user gave it this ``--nice``: 9 without one, one less for each step, at least 1.
+
+    Examples
+    --------
+    >>> rank_of(0), rank_of(3), rank_of(100)
+    (9, 6, 1)
+    """
+    return min(9, max(1, 9 - nice))
 
 
 def _mate(view: View, action: Action) -> SlurmJob:

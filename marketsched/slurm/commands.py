@@ -70,6 +70,8 @@ class SlurmJob:
         What it takes of each of its nodes.
     qos : str
         Its quality of service; empty: Slurm keeps no account of them.
+    nice : int
+        How far its user put it back (``--nice``).
 
     Examples
     --------
@@ -101,6 +103,7 @@ class SlurmJob:
     begins_later: bool = False
     demand: NodeDemand = field(default_factory=NodeDemand)
     qos: str = ""
+    nice: int = 0
 
     @property
     def active(self) -> bool:
@@ -140,6 +143,7 @@ class SlurmJob:
             begins_later=row["job_state"] == "PENDING" and bool(row.get("eligible_time")),
             demand=NodeDemand.of(row, int(row["node_count"] or 0)),
             qos=str(row.get("qos") or ""),
+            nice=int(row.get("nice") or 0),
         )
 
 

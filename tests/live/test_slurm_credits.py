@@ -89,6 +89,22 @@ def test_who_sets_a_qos_is_put_back(tmp_path):
         assert started(trial, job, number) == ("free", "free")
 
 
+def test_a_statement_in_a_comment_takes_its_rank_from_nice(tmp_path):
+    with Trial(tmp_path, config=of(["ann"]), credits=True, one_user=True) as trial:
+        trial.operator.create_owner("ann")
+        said = '{"owner": "ann", "value": {"kind": "rank", "deadline": 30}, "requirements": [%s]}'
+        comment = said % '{"duration": 2, "probability": 1, "signal": null}'
+        for nice in ("--nice=3", "--nice=50"):
+            trial.slurm.submit(SLEEP, f"--comment=market:{comment}", nice, "-N1", "-t8", "--chdir=/")
+        trial.step_until(lambda: len(trial.operator.jobs(state="arrived")) == 2)
+        jobs = [trial.operator.job(row["job"])["sow"]["value"] for row in trial.operator.jobs()]
+        assert [value["rank"] for value in jobs] == [6, 1]
+        trial.slurm.submit(
+            SLEEP, "--comment=market:{}", "-N1", "-t8", "--chdir=/"
+        )  # no value: cancelled, and nothing else
+        trial.step_until(lambda: [job.state for job in trial.slurm.jobs()][-1] == "CANCELLED")
+
+
 @WITH_USERS
 def test_no_user_sets_a_qos():
     folder = Path(tempfile.mkdtemp(prefix="credits-", dir="/tmp"))  # the folders of pytest are root's alone
