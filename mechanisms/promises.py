@@ -18,10 +18,11 @@ TRUTH = {  # what each promise means, in a sentence
 }
 
 VERDICTS = {  # what each word of `truth_verdict` means
-    "proved": "what it promises of truth-telling is proved in docs/mathematics.md",
+    "proved": "truth is proved best for each job",
     "up to regret": "proved up to a computable regret, if others report truly",
+    "in part": "proved, but for what is named",
     "fails": "a lie is known to pay",
-    "unknown": "nothing is proved and no search is recorded here; `marketsched audit` searches for a lie that pays",
+    "unknown": "nothing is proved; `marketsched audit` searches for a lie that pays",
 }
 
 PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments
@@ -57,8 +58,8 @@ def printed_promises(mechanism: Any) -> str:
     return "; ".join(parts)
 
 
-def truth_verdict(mechanism: Any, *, revealed: bool) -> str:
-    """Return what is known of truth-telling under a mechanism, in a word of `VERDICTS`.
+def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
+    """Return what is known of truth-telling under a mechanism: a word of `VERDICTS`, and the lie that it is about.
 
     Parameters
     ----------
@@ -71,12 +72,16 @@ def truth_verdict(mechanism: Any, *, revealed: bool) -> str:
     --------
     >>> from marketsched.mechanisms.registry import get
     >>> [truth_verdict(get("mechanism", name), revealed=True) for name in ("bid-price", "pay-as-bid", "vcg")]
-    ['proved', 'fails', 'unknown']
+    [('proved', ''), ('fails', 'a part of its value'), ('unknown', '')]
+    >>> truth_verdict(get("mechanism", "bid-price"), revealed=False)
+    ('fails', 'a nearer deadline')
     """
     standing = getattr(mechanism, "standing", Standing())
     promise: Truthful = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")
+    if standing.status == "proved" and standing.but:
+        return "in part", standing.but
     if promise == "none":
-        return "fails" if standing.lie else "unknown"
+        return ("fails", standing.lie) if standing.lie else ("unknown", "")
     if standing.status != "proved":
-        return "unknown"
-    return "up to regret" if promise == "up to regret" else "proved"
+        return "unknown", ""
+    return ("up to regret" if promise == "up to regret" else "proved"), ""

@@ -75,7 +75,7 @@ class FairShare(EasyQueue):
         "baseline",
         "no prices; owners who used less go first",
         "wall times in the reports",
-        lie="jobs split among several accounts",
+        lie="a second account",
     )
 
     @legal

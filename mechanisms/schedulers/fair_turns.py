@@ -71,7 +71,6 @@ class FairTurns(QueueScheduler):
         "no prices; owners who used less of their share go first, with the job that matters most to them: only the "
         "order of an owner's own values counts, never their size",
         "accounts with shares, and each owner's own order",
-        lie="a nearer deadline, or another mean, than the true one",
     )
 
     @legal
