@@ -132,4 +132,6 @@ def test_a_market_of_credits_shows_classes_and_quotes_in_words(tmp_path):
             operator.advance()
         _, own, _ = seen_by(tmp_path, url, [ann])
     assert "ann.a running 1 regular" in own["jobs"]
-    assert own["quoted"].startswith("regular: about 2 of your 471 credits (1 of them are held for your regular jobs), from ")
+    assert own["quoted"].startswith(
+        "regular: about 2 of your 471 credits (1 of them are held for your regular jobs), from "
+    )
