@@ -5,7 +5,8 @@
 Maps: on four logs the values of each of the ten busiest owners, a node and mean round, are multiplied by 1024, raised
 exponentially, replaced by ranks, and mapped at random, always increasing. Every event, every upgrade and every purse
 has to be equal bit for bit. Waits: each regular job starts within the bound that was known when it became regular, also
-where all purses are full at the start, where little is carried over, and where less of the machine is sold.
+where all purses are full at the start, where little is carried over, and where less of the machine is sold; and where
+all owners hold their jobs back and save, to spend everything at once (``--gather`` rounds at a time).
 """
 
 from __future__ import annotations
@@ -35,19 +36,24 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"income": 0.3, "patience": 0, "margin": 4.0},
 )
 
+SAVED: dict[str, Any] = {"income": 0.5, "carry_rounds": 336.0, "start": 1.0, "margin": 8.0, "patience": 0}
 
-def played(workload: Workload, jobs: list[Job], highest: float, **rules: Any) -> tuple[list[Any], Credits]:
-    """Play credits; return the events and the mechanism."""
+
+def played(
+    workload: Workload, jobs: list[Job], highest: float, *, later: int = 0, **rules: Any
+) -> tuple[list[Any], Credits]:
+    """Play credits, for ``later`` more rounds than the log has; return the events and the mechanism."""
+    horizon = workload.horizon + later
     sizes = ("max_concurrency", "max_duration", "max_delay")
     market = Credits(
         workload.capacity,
-        workload.horizon,
+        horizon,
         owners=workload.owners,
         max_value=highest,
         **{name: getattr(workload, name) for name in sizes},
         **rules,
     )
-    return play(MarketLoop(market), TruthfulOwners(jobs), workload.horizon), market
+    return play(MarketLoop(market), TruthfulOwners(jobs), horizon), market
 
 
 def work_of(job: Job) -> float:
@@ -97,14 +103,28 @@ def state_of(events: list[Any], market: Credits) -> tuple[Any, ...]:
     return events, upgrades, market.purses.held.tolist(), market.purses.spent.tolist()
 
 
-def counted(rules: dict[str, Any], seeds: list[int]) -> tuple[list[Any], list[Any]]:
+def gathered(jobs: list[Job], rounds: int) -> list[Job]:
+    """Return the jobs as all come in the last of so many rounds, with deadlines that are as much later."""
+    found = []
+    for job in jobs:
+        assert job.arrival is not None
+        later = -job.truth.birth % rounds
+        curve = DeadlineValue(job.truth.value.highest, job.truth.value.last + later)
+        truth = job.truth.moved(job.truth.birth + later, curve)
+        found.append(replace(job, truth=truth, arrival=job.arrival + later))
+    return sorted(found, key=lambda job: job.truth.birth)
+
+
+def counted(rules: dict[str, Any], seeds: list[int], gather: int = 0) -> tuple[list[Any], list[Any]]:
     """Play the cells under these rules; return the upgrades, and those that waited beyond their bound."""
     upgrades: list[Any] = []
     late: list[Any] = []
     for name, load in CELLS:
         for seed in seeds:
             workload = market_at(name, load, seed, 0)
-            _, market = played(workload, list(workload.jobs), workload.max_value, **rules)
+            jobs = list(workload.jobs)
+            jobs = gathered(jobs, gather) if gather else jobs
+            _, market = played(workload, jobs, workload.max_value, later=gather, **rules)
             upgrades += market.upgrades
             late += [each for each in market.upgrades if waited_beyond(each, market.round)]
     return upgrades, late
@@ -114,19 +134,24 @@ def main() -> None:
     """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[970, 971])
+    parser.add_argument(
+        "--gather", nargs="*", type=int, default=[96, 336], help="rounds of which all jobs come at once"
+    )
     arguments = parser.parse_args()
     for name in LOGS:
         tried, changed, broken = changed_by_maps(name, arguments.seeds[0])
         told = f"{changed} changed anything ({broken} are no increasing map after rounding)"
         print(f"{name}: {tried} maps, {told}", flush=True)
     total = bounded = beyond = 0
-    for rules in SETTINGS:
-        upgrades, late = counted(rules, arguments.seeds)
+    plays = [(rules, 0) for rules in SETTINGS] + [(SAVED, rounds) for rounds in arguments.gather]
+    for rules, gather in plays:
+        upgrades, late = counted(rules, arguments.seeds, gather)
         waits = [each.started - each.round for each in upgrades if each.started]
         with_bound = sum(bool(np.isfinite(each.bound)) for each in upgrades)
         total, bounded, beyond = total + len(upgrades), bounded + with_bound, beyond + len(late)
         told = f"mean {np.mean(waits):.2f}, 99th percentile {np.quantile(waits, 0.99):.0f}, longest {max(waits)}"
-        print(f"{rules or 'defaults'}: {len(upgrades):,} regular jobs, {with_bound:,} with a bound, {len(late)} beyond")
+        what = f"{rules or 'defaults'}{f', all jobs of {gather} rounds at once' if gather else ''}"
+        print(f"{what}: {len(upgrades):,} regular jobs, {with_bound:,} with a bound, {len(late)} beyond")
         print(f"  waits, rounds: {told}", flush=True)
     print(f"together {total:,} regular jobs, {bounded:,} with a bound, {beyond} beyond it")
 

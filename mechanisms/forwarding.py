@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism, Offer, takes_owner
+from marketsched.mechanisms.mechanism import Event, JobClass, JobId, LaunchPlan, Mechanism, Offer, takes_owner
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.resources.bookings import Booking
 
 NEEDED = ("round", "horizon", "submit", "arrive", "advance", "complete")
-LIMITS = ("max_concurrency", "max_duration", "max_value", "cluster")
+LIMITS = ("max_concurrency", "max_duration", "max_value", "cluster", "purses")
 STATED = (
     "truthful",
     "truthful_hidden",
@@ -114,6 +114,12 @@ class Forwarding(Mechanism):
         else:
             super().restate(job, sow)
 
+    def set_share(self, place: str, share: float) -> None:
+        if self._has("set_share"):
+            self.inner.set_share(place, share)
+        else:
+            super().set_share(place, share)
+
     def close(self) -> list[Event]:
         return self.inner.close() if self._has("close") else super().close()
 
@@ -152,6 +158,9 @@ class Forwarding(Mechanism):
     def forget(self, job: JobId) -> None:
         if self._has("forget"):
             self.inner.forget(job)
+
+    def class_of(self, job: JobId) -> JobClass | None:
+        return self.inner.class_of(job) if self._has("class_of") else None
 
     def booking(self, job: JobId) -> Booking | None:
         return self.inner.booking(job) if self._has("booking") else super().booking(job)

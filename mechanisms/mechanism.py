@@ -27,6 +27,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.columns import JobColumns, Outcomes, Turn
+    from marketsched.mechanisms.credits.purses import Purses
     from marketsched.mechanisms.resources.bookings import Booking
     from marketsched.mechanisms.resources.cluster import Cluster
 
@@ -135,6 +136,13 @@ class Offer:
     runs: tuple[OfferedRun, ...] = ()
 
 
+class JobClass(NamedTuple):
+    """The class of nodes of a job, where a rule has several, and what it has paid for them in credits that renew."""
+
+    name: Literal["regular", "free"]
+    paid: int  # millionths of a credit
+
+
 Truthful = Literal["ex post", "in expectation", "up to regret", "none"]
 
 
@@ -167,7 +175,7 @@ class Standing(NamedTuple):
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")
 ANNOUNCING = frozenset(  # members that say something of a rule and decide nothing
     "slot_prices pool_prices committed menu quote keep_menus menu_at_arrival posts_menus_at_arrival booked owed forget "
-    "booking nodes_in_use certificate statistics tables wants_laws wants_classes wants_owners restate".split()
+    "booking nodes_in_use certificate statistics tables wants_laws wants_classes wants_owners restate class_of".split()
 )
 
 
@@ -190,6 +198,8 @@ class Mechanism(ABC):
         The largest report accepted: nodes, rounds, credits. None: no such limit is announced.
     cluster : Cluster or None
         The cluster, where nodes differ; None: identical nodes.
+    purses : Purses or None
+        The purses of owners, where they have credits that renew; None: they have none.
     takes_back : bool
         Whether a run may be taken back for another job's sake, by requeue or eviction.
     truthful : {"ex post", "in expectation", "up to regret", "none"}
@@ -207,6 +217,8 @@ class Mechanism(ABC):
         True: what becomes of a job does not depend on jobs submitted after it (Lemma 3.1).
     free_of_charge : bool
         True: no job ever pays anything.
+    has_purses : bool
+        True: owners have credits that renew by their shares, in ``purses``; no other credits are taken.
     does_not_claim : collection of str, or mapping of str to str
         Checks of `check_mechanism` that do not apply by design; a mapping says why.
     standing : Standing
@@ -253,12 +265,14 @@ class Mechanism(ABC):
     max_value: float | None = None
     takes_back: bool = False
     cluster: Cluster | None = None
+    purses: Purses | None = None
 
     truthful: ClassVar[Truthful] = "none"
     truthful_hidden: ClassVar[Truthful] = "none"
     reads_reports: ClassVar[Literal["submission", "arrival"]] = "submission"
     later_jobs_change_nothing: ClassVar[bool] = False
     free_of_charge: ClassVar[bool] = False
+    has_purses: ClassVar[bool] = False
     does_not_claim: ClassVar[Collection[str] | Mapping[str, str]] = ()
     standing: ClassVar[Standing] = Standing()
 
@@ -323,6 +337,19 @@ class Mechanism(ABC):
             If `submit` would have refused the report.
         """
         raise EventError(f"restate {job!r}: {type(self).__name__} reads reports at submission")
+
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share of the machine from the current round on, or its first one.
+
+        Raises
+        ------
+        EventError
+            If there are no shares, or they cannot change; by default always.
+        InvalidParameterError
+            If share or place is illegal; nothing is changed then.
+        """
+        legal = "a mechanism whose shares change: credits, fair-turns"
+        raise EventError(f"share of {place!r}: those of {type(self).__name__} do not change", legal=legal)
 
     def close(self) -> list[Event]:
         """After the last round, remove every job that is left; return what happened. By default none is removed."""
@@ -453,6 +480,10 @@ class Mechanism(ABC):
 
         No later result changes. By default the name is kept; a market that runs for years should keep none.
         """
+
+    def class_of(self, job: JobId) -> JobClass | None:
+        """Return the class of nodes that a job has, or waits for, and what it has paid; by default None: no classes."""
+        return None
 
     def booking(self, job: JobId) -> Booking | None:
         """Return the booking of a job on a cluster with its nodes and devices; by default None: there is none."""

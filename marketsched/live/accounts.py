@@ -3,6 +3,9 @@
 Amounts are whole millionths of a credit, so that sums are exact. Every posting moves credits from one account to
 another: a deposit from ``deposits`` to an owner, a charge from an owner to ``market``. The sum over owners and the
 market is therefore what was deposited, and over all accounts it is 0.
+
+Where credits renew, an owner's balance is its purse: ``income`` comes from ``deposits``, what is above the cap goes
+back there (``expire``), and what its regular nodes cost goes to ``market`` (``regular``). There are no deposits then.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Posting(NamedTuple):
 
     account: str
     micro: int  # millionths of a credit, > 0: to the account
-    what: str  # "deposit", "charge" or "no-show"
+    what: str  # "deposit", "charge", "no-show"; of purses "income", "expire", "regular"
     job: str | None = None
 
 
@@ -57,6 +60,13 @@ class Accounts:
         self.known: dict[str, Account] = {}
         self.market = 0  # millionths of a credit
         self.deposited = 0
+        self.unopened: dict[str, int] = {}  # balances of owners that shares name, and that have no account yet
+        self.renew = False  # whether credits come by shares alone
+
+    @property
+    def of_owners(self) -> int:
+        """All balances of owners together, millionths of a credit."""
+        return sum(each.balance for each in self.known.values()) + sum(self.unopened.values())
 
     def get(self, name: Hashable) -> Account:
         """Return an account.
@@ -97,9 +107,17 @@ class Accounts:
     def check_deposit(self, credits: object) -> int:
         """Return a deposit in millionths, or raise an error if it is none, or one too many."""
         micro = micro_of("credits", credits)
+        if self.renew:
+            legal = "none: credits come by shares in this market (marketsched live share)"
+            raise EventError(place="deposit", value=credits, legal=legal)
         if self.deposited + micro > MOST_MICRO:
             raise EventError(place="credits", value=credits, legal=f"at most {MOST_CREDITS:g} in all deposits together")
         return micro
+
+    def open(self, account: Account) -> None:
+        """Enter a new account, with the purse that it has by its share."""
+        account.balance = self.unopened.pop(account.name, 0)
+        self.known[account.name] = account
 
     def charge(self, name: str, micro: int, job: str) -> list[Posting]:
         """Return the postings of a job's charge, millionths."""
@@ -116,8 +134,10 @@ class Accounts:
                 self.market += micro
             elif account == DEPOSITS:
                 self.deposited -= micro
-            else:
+            elif account in self.known:
                 self.known[account].balance += micro
+            else:
+                self.unopened[account] = self.unopened.get(account, 0) + micro
 
     def shown(self, account: Account) -> dict[str, Any]:
         """Return an account as plain data."""

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
-from marketsched.live import bodies, calls
+from marketsched.live import bodies, calls, credit_calls
 from marketsched.live.answers import Answers
 from marketsched.live.batches import batch
 from marketsched.live.calls import MOST_ON_PAGE, PAGE
@@ -150,6 +150,11 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         """Entries of the ledger."""
         return await done(request, calls.ledger(request.state.who, owner, after, limit))
 
+    @app.get("/v1/purse", responses=problems(404, 409))
+    async def purse(request: Request, owner: AnyOwner = None) -> Response:
+        """Credits that renew: a purse, its regular jobs, and the bound on starts; all purses for an operator."""
+        return await done(request, credit_calls.purse(request.state.who, owner))
+
     @app.get("/v1/events", responses={200: {"content": {"text/event-stream": {}}}})
     async def events(request: Request, after: Seq = 0, follow: bool = True) -> Response:
         """Events of the journal, from any row on, as server-sent events."""
@@ -173,6 +178,11 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
     async def create_owner(request: Request) -> Response:
         """Create an account, and its token."""
         return await done(request, calls.create_owner(request.state.who, request.state.said), 201)
+
+    @app.post("/v1/shares", responses=problems(409), openapi_extra=body(bodies.NewShare))
+    async def share(request: Request) -> Response:
+        """Give an account or an owner another share, where credits renew."""
+        return await done(request, credit_calls.share(request.state.who, request.state.said))
 
     @app.get("/v1/owners")
     async def owners(request: Request) -> Response:

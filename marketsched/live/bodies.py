@@ -83,6 +83,7 @@ Signal = Annotated[Any, WithJsonSchema(_SIGNAL)]
 Owner = Annotated[str, Field(pattern=OWNER_NAME)]
 Label = Annotated[str, Field(pattern=f"^{LABEL}$", description="1 to 64 of A-Z, a-z, 0-9, _, . and -")]
 Credits = Annotated[float, Field(ge=0, le=MOST_CREDITS)]
+Share = Annotated[float, Field(ge=0, le=MOST_CREDITS)]
 
 
 class Body(Strict):
@@ -136,14 +137,23 @@ class Nodes(Body):
     removed: list[str] = Field(default_factory=list)
 
 
+class NewShare(Body):
+    """A share of the machine for an account, ``physics/``, or for an owner, ``physics/ann`` or ``bob``."""
+
+    place: Annotated[str, Field(min_length=1, max_length=256)]
+    share: Share
+
+
 class NewOwner(Body):
-    """An account."""
+    """An account; ``share`` in ``account`` where credits renew."""
 
     owner: Owner
     role: Role = "owner"
     deposit: Credits = 0.0
     limit: Credits | None = None
     group: Owner | None = None
+    share: Share | None = None
+    account: Annotated[str, Field(max_length=256)] = ""
 
 
 class Deposit(Body):

@@ -23,6 +23,7 @@ from marketsched.live.bodies import (
     read,
 )
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
+from marketsched.live.credit_calls import outlook_of
 from marketsched.live.job import WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, promises_to_owners, shown_at
 from marketsched.live.owner_view import offered, seen
@@ -62,6 +63,7 @@ def quote(who: Principal, said: Said) -> Work:
             "no_show_fee": fee_,
             "decided": turn.market.decides,
             "promises": promises_to_owners(turn.market),
+            **outlook_of(turn.market, owner, report),
             **offered(who, turn.market, report, offer),
         }
         if turn.market.decides == "at submission":
@@ -215,7 +217,7 @@ def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
     def work(turn: Turn) -> dict[str, Any]:
         accounts = turn.market.accounts
         sums = {"deposited": accounts.deposited / MICRO, "market": accounts.market / MICRO}
-        sums["owners"] = sum(each.balance for each in accounts.known.values()) / MICRO
+        sums["owners"] = accounts.of_owners / MICRO
         if who.role == "reader":
             return {"entries": [], "more": False, "sums": sums}
         whose = None if who.role == "operator" and owner is None else _whose(turn, who, owner).name
@@ -280,6 +282,8 @@ def create_owner(who: Principal, said: Said) -> Work:
     """Create an account with a token, and perhaps a first deposit."""
     who.must_be("operator")
     asked = read(NewOwner, said)
+    if asked.account and asked.share is None:
+        raise InvalidParameterError(place="account", value=asked.account, legal="nothing without a share")
     role, limit, deposit_, group = asked.role, said.get("limit"), said.get("deposit", 0), asked.group
 
     def work(turn: Turn) -> dict[str, Any]:
@@ -289,6 +293,8 @@ def create_owner(who: Principal, said: Said) -> Work:
         event = {"event": "owner", "owner": new.name, "role": role, **more}
         if deposit_ != 0:
             accounts.check_deposit(deposit_)
+        if asked.share is not None:  # first: what is wrong with it is found before anything is changed
+            turn.record({"event": "share", "place": f"{asked.account}{new.name}", "share": asked.share}, who.name)
         row = turn.record(event, who.name)
         turn.enter_account(new.name)
         if deposit_ != 0:

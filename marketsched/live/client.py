@@ -162,6 +162,10 @@ class LiveClient:
         """Return a balance."""
         return self._get("/v1/account", **_said(owner=owner))
 
+    def purse(self, owner: str | None = None) -> dict[str, Any]:
+        """Return a purse where credits renew: credits, income, cap, regular jobs; of all, for an operator."""
+        return self._get("/v1/purse", **_said(owner=owner))
+
     def ledger(self, owner: str | None = None, *, after: int = 0, limit: int = 1000) -> dict[str, Any]:
         """Return entries of the ledger behind event ``after``."""
         return self._get("/v1/ledger", **_said(owner=owner), after=after, limit=limit)
@@ -222,9 +226,14 @@ class LiveClient:
         deposit: float = 0.0,
         limit: float | None = None,
         group: str | None = None,
+        share: float | None = None,
+        account: str | None = None,
     ) -> dict[str, Any]:
-        """Create an account; the answer holds its token, which cannot be read again."""
-        said = _said(limit=limit, group=group)
+        """Create an account; the answer holds its token, which cannot be read again.
+
+        Where credits renew it may have a ``share`` in ``account``, such as ``"physics/"``; None: at the top.
+        """
+        said = _said(limit=limit, group=group, share=share, account=account)
         return self._post("/v1/owners", {"owner": owner, "role": role, "deposit": deposit, **said})
 
     def owners(self) -> list[dict[str, Any]]:
@@ -235,6 +244,10 @@ class LiveClient:
     def deposit(self, owner: str, credits: float, *, key: str | None = None) -> dict[str, Any]:
         """Deposit credits; return the account."""
         return self._post(f"/v1/owners/{owner}/deposits", {"credits": credits}, key)
+
+    def share(self, place: str, share: float, *, key: str | None = None) -> dict[str, Any]:
+        """Give an account, ``"physics/"``, or an owner, ``"physics/ann"``, another share where credits renew."""
+        return self._post("/v1/shares", {"place": place, "share": share}, key)
 
     def renew(self, owner: str) -> dict[str, Any]:
         """Make a new token; those before it are revoked."""

@@ -126,12 +126,19 @@ def owner(
         str | None,
         typer.Option(help="Related accounts, which count as one owner: any name they share.", show_default=False),
     ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Of the machine, where credits renew (mechanism: credits).", min=0.0, show_default=False),
+    ] = None,
+    account: Annotated[
+        str, typer.Option(help="That the share is in, such as physics/; left out: the top.", show_default=False)
+    ] = "",
     renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
-    """Create an owner and print the token. Or deposit to, renew or revoke one that is there."""
+    """Create an owner and print the token. Or deposit to, share with, renew or revoke one that is there."""
     with live_errors(), live_client(url, token_file) as client, _token_file(out) as write:
         if name is None:
             for each in client.owners():
@@ -141,16 +148,24 @@ def owner(
         elif renew:
             write(client.renew(name)["token"])
         elif deposit and any(each["owner"] == name for each in client.owners()):
-            _print(client.deposit(name, deposit))
+            print_answer(client.deposit(name, deposit))
+        elif share is not None and any(each["owner"] == name for each in client.owners()):
+            print_answer(client.share(f"{account}{name}", share))
         else:
-            write(client.create_owner(name, role=role, deposit=deposit, limit=limit, group=group)["token"])
+            made = client.create_owner(
+                name, role=role, deposit=deposit, limit=limit, group=group, share=share, account=account or None
+            )
+            write(made["token"])
 
 
 @live_app.command(no_args_is_help=True)
 def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
     """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.quote(live_statement(sow, client), owner=owner))
+        answer = client.quote(live_statement(sow, client), owner=owner)
+        print_answer(answer)
+        if "in_words" in answer:
+            typer.echo(answer["in_words"])
 
 
 @live_app.command(no_args_is_help=True)
@@ -166,7 +181,7 @@ def submit(
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.submit(live_statement(sow, client), name=name, owner=owner, key=key))
+        print_answer(client.submit(live_statement(sow, client), name=name, owner=owner, key=key))
 
 
 @live_app.command(no_args_is_help=True)
@@ -188,7 +203,7 @@ def arrive(
         if said and not unannounced:
             _check_announced(said["signal"], client.job(job))
         answer = client.arrive(job, **said)
-        _print(answer)
+        print_answer(answer)
         if answer["reason"]:
             stop(f"{job}: {answer['reason']}", REPORTED)
 
@@ -203,7 +218,7 @@ def complete(
 ) -> None:
     """Report that a running job ended in the round cleared last. For operators."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.complete(job, outcome=outcome, exit_code=exit_code))
+        print_answer(client.complete(job, outcome=outcome, exit_code=exit_code))
 
 
 @live_app.command(no_args_is_help=True)
@@ -214,7 +229,7 @@ def cancel(
 ) -> None:
     """Take a job back. At the no-show fee before it came, at the price of its rounds once it runs."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.withdraw(job))
+        print_answer(client.withdraw(job))
 
 
 @live_app.command()
@@ -225,7 +240,7 @@ def rounds(
 ) -> None:
     """Clear rounds of a market with a manual clock. Prints the decisions; for operators."""
     with live_errors(), live_client(url, token_file) as client:
-        _print(client.advance(count))
+        print_answer(client.advance(count))
 
 
 @live_app.command()
@@ -237,7 +252,7 @@ def status(
     """Print the market and the jobs in it, or one job."""
     with live_errors(), live_client(url, token_file) as client:
         if job is not None:
-            _print(client.job(job))
+            print_answer(client.job(job))
             return
         market = client.market(rounds=12)
         prices = market["prices"]
@@ -369,5 +384,6 @@ def _check_announced(signal: Any, job: Mapping[str, Any]) -> None:
         raise InvalidReportError(place="--signal", value=signal, legal=legal)
 
 
-def _print(answer: Mapping[str, Any]) -> None:
+def print_answer(answer: Mapping[str, Any]) -> None:
+    """Print an answer as JSON that fits on a screen."""
     typer.echo(readable(answer))

@@ -82,6 +82,17 @@ class LiveConfig(ReplayConfig):
             object.__setattr__(self, "announced_nodes", max(widest, self.capacity // ANNOUNCED_SHARE))
         return self
 
+    @model_validator(mode="after")
+    def _no_fees_from_purses(self) -> Self:
+        """With credits that renew nothing is charged but regular nodes: what is announced keeps nobody out."""
+        if getattr(get("mechanism", self.mechanism), "has_purses", False):
+            for key in ("no_show_fee", "no_show_share"):
+                if key in self.model_fields_set and getattr(self, key):
+                    legal = "0, or none: credits come by shares, and pay for regular nodes alone"
+                    raise InvalidParameterError(place=key, value=getattr(self, key), legal=legal)
+                object.__setattr__(self, key, 0.0)
+        return self
+
     @property
     def most_announced(self) -> int | None:
         """The most nodes that one owner may announce before they come; None: no limit."""

@@ -19,6 +19,7 @@ NOT_COME = "it did not come in a round that it announced"
 SURPRISE = "it came in a case announced as unlikely, as this owner's jobs do too often: its nodes are not free for it"
 TOO_LONG = "it would have run on for longer than announced as likely, as this owner's jobs do too often"
 UNREPORTED = "no service took its arrival in the last round that it announced"
+REGULAR, SPARE = "regular", "free"  # classes of nodes
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
 PAYS_NOTHING, PAYS_USED = "it pays nothing", "it pays for the rounds it used"
@@ -62,6 +63,7 @@ class LiveJob:
     law: Durations = ()  # of the case that came
     outlasted: int = 0  # the longest duration of its law that a run of it has outlasted, rounds
     held: bool = False  # its price was not known at submission: it is charged at most ``most``
+    regular: bool | None = None  # where nodes are regular or free: which of them it has, or waits for
     booking: dict[str, Any] | None = None  # on a cluster, once it has started: shape, kind, nodes
 
     @property
@@ -110,6 +112,7 @@ class LiveJob:
         body = row["body"]
         try:
             fields = {key: body[key] for key in KEPT} | {"rows": tuple(body["rows"]), "booking": body.get("booking")}
+            fields["regular"] = None if "class" not in body else body["class"] == REGULAR
         except (KeyError, TypeError):
             raise ValueError(f"ended, {row['job']}: its body is damaged") from None
         found = cls(row["job"], row["owner"], plan=None, most=0, longest=[], state=row["state"], **fields)
@@ -127,7 +130,8 @@ class LiveJob:
         return {"job": self.name, **{key: getattr(self, key) for key in same}, **more, **self._booked_nodes()}
 
     def _booked_nodes(self) -> dict[str, Any]:
-        return {} if self.booking is None else {"booking": self.booking}
+        found = {} if self.booking is None else {"booking": self.booking}
+        return found if self.regular is None else {**found, "class": REGULAR if self.regular else SPARE}
 
 
 def unannounced(job: LiveJob, signal: Any) -> str:

@@ -1,12 +1,13 @@
 -- A partition whose jobs a market starts: what comes here has to name a job of the market that was announced by the same
 -- user with as many nodes, or to bring its statement of work along. It is then held until the market's bridge lets it
 -- start. Nobody but root and Slurm's own user may let it start, or change what was announced.
--- Written by `marketsched live slurm-plugin`, which fills in the five values.
+-- Written by `marketsched live slurm-plugin`, which fills in the six values.
 local ANNOUNCED = nil
 local PARTITION = nil
 local IS_DEFAULT = nil
 local CHECK_USERS = nil
 local OPERATOR = nil
+local FREE_QOS = nil
 
 local function of_market(job)
   if job.partition == nil or job.partition == "" then return IS_DEFAULT end
@@ -47,6 +48,9 @@ local function more_than_announced(job)
   if job.het_job_offset ~= nil and job.het_job_offset < slurm.NO_VAL then
     return "expected one job, not several joined by ':'"
   end
+  if FREE_QOS ~= nil and job.qos ~= nil and job.qos ~= "" and job.qos ~= FREE_QOS then
+    return "expected no --qos: the market decides which nodes are regular"
+  end
   if job.begin_time ~= nil and job.begin_time > os.time() then
     return "expected no --begin: a job comes when it is ready, and the market starts it"
   end
@@ -78,6 +82,7 @@ function slurm_job_submit(job, partitions, uid)
   end
   job.priority = 0
   job.requeue = 0
+  if FREE_QOS ~= nil then job.qos = FREE_QOS end
   return slurm.SUCCESS
 end
 

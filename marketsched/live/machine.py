@@ -34,6 +34,7 @@ from marketsched.live.job import (
     LiveJob,
     unannounced,
 )
+from marketsched.live.purse_ledger import PurseLedger, check_owner
 from marketsched.live.statements import check_signal, laws_of, longest_of, nodes_of, odds_of, signals_of
 from marketsched.live.surprise import Records
 from marketsched.mechanisms.errors import EventError, InvalidReportError, UnknownNameError
@@ -96,6 +97,10 @@ class LiveMarket:
         self.usable: int | None = None
         self.short_rounds = 0
         self._replayer = Replayer(config, forgets=True)
+        for owner in () if self.mechanism.purses is None else self.mechanism.purses.names:
+            check_owner(owner)
+        self.accounts.renew = self.mechanism.purses is not None
+        self._purses = PurseLedger()
         self.reported: list[dict[str, Any]] = []
         self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
         self.expected: defaultdict[int, list[str]] = defaultdict(list)
@@ -283,7 +288,18 @@ class LiveMarket:
         own = {self.group_of(self.jobs[each["job"]].owner) for each in decisions if each["event"] == "start"}
         if self.config.evicted_pay == "own":
             owed = {name: paid for name, paid in owed.items() if self.group_of(self.jobs[name].owner) in own}
-        return Applied(decisions, [posting for each in decisions for posting in self._note(each, owed)])
+        postings = [posting for each in decisions for posting in self._note(each, owed)]
+        return Applied(decisions, postings + self._note_purses())
+
+    def _note_purses(self) -> list[Posting]:
+        """Note the class of every job that has come, and what it has paid; return what is booked of the purses."""
+        if self.mechanism.purses is None:
+            return []
+        for job in self.jobs.values():
+            found = self.mechanism.class_of(job.name) if job.state in ("arrived", "running") else None
+            if found is not None:
+                job.regular, job.charge = found.name == "regular", found.paid
+        return self._purses.postings(self.mechanism)
 
     def _owed_now(self) -> dict[str, float]:
         """Return what each running job pays for the rounds it has used, if it is evicted now, credits."""
@@ -339,8 +355,13 @@ class LiveMarket:
 
     def _owner(self, event: Event) -> Applied:
         account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"), event.get("group"))
-        self.accounts.known[account.name] = account
+        self.accounts.open(account)
         return Applied([], [])
+
+    def _share(self, event: Event) -> Applied:
+        check_owner(event["place"].rpartition("/")[2] or "an-account")
+        line = {"round": self.round, "event": "share", "place": event["place"], "share": event["share"]}
+        return Applied(self._replayer.take(line), [])
 
     def _deposit(self, event: Event) -> Applied:
         return Applied([], self.accounts.deposit(event["owner"], event["credits"]))

@@ -26,6 +26,7 @@ def promises_to_owners(market: LiveMarket) -> str:
     printed = printed_promises(market.mechanism)
     asked = getattr(market.mechanism, "inner", market.mechanism)  # of an object that only has the members of one
     may_owe = getattr(type(asked), "owed", Mechanism.owed) is not Mechanism.owed
+    may_owe = may_owe and not market.mechanism.free_of_charge
     return f"{printed}; {EVICTED_PAYS}" if may_owe and market.config.evicted_pay != "nothing" else printed
 
 
@@ -60,6 +61,7 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "rounds_short_of_nodes": market.short_rounds,
         "prices": market.prices(PRICED_ROUNDS),
         "last_event": last_event,
+        **({"classes": ["regular", "free"]} if market.mechanism.has_purses else {}),
         **_cluster_view(market),
     }
 

@@ -31,6 +31,7 @@ ROOMS = (
     "marketsched.live.announcements",
     "marketsched.live.job",
     "marketsched.live.machine",
+    "marketsched.live.purse_ledger",
     "marketsched.live.surprise",
 )
 ATOMS = (type(None), bool, int, float, str)

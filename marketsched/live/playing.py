@@ -214,7 +214,7 @@ def _check_balances(market: LiveMarket, journal: Journal) -> None:
     """Raise JournalError unless the ledger adds up to the balances that the events lead to."""
     sums, accounts = journal.balances(), market.accounts
     expected = {name: account.balance for name, account in accounts.known.items()}
-    expected |= {MARKET: accounts.market, DEPOSITS: -accounts.deposited}
+    expected |= {MARKET: accounts.market, DEPOSITS: -accounts.deposited, **accounts.unopened}
     for name in {*sums, *expected}:
         if sums.get(name, 0) != expected.get(name, 0):
             raise JournalError(f"ledger: {name} has {sums.get(name, 0)} millionths, played {expected.get(name, 0)}")
@@ -240,6 +240,9 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
         if row.event == "submit":
             submitted = row.round
             yield {"round": row.round, "event": "submit", **job, "owner": row.owner, "sow": row.body["sow"]}
+        elif row.event == "share":
+            submitted = row.round
+            yield {"round": row.round, "event": "share", **{key: row.body[key] for key in ("place", "share")}}
         elif row.event == "arrive" and "refused" not in row.body:  # else the mechanism does not learn of it
             seen = {key: row.body[key] for key in row.body if key in ("signal", "duration")}
             waiting.append({"round": row.round, "event": "arrive", **job, **seen})

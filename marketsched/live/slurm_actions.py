@@ -71,6 +71,8 @@ class BridgeRules:
         Where the table for the plugin is kept; None: there is no plugin.
     pools : "gres", "partition" or "feature"
         How kinds of nodes are distinguished (see `slurm_nodes`).
+    qos : (str, str), optional
+        Qualities of service that stand for regular and free nodes, in a market that has both; None: none are set.
     node_patience : float
         Seconds for which nodes have to be missing before anything is done about it: a controller that was started
         again waits for its nodes, too.
@@ -82,6 +84,7 @@ class BridgeRules:
     announced: Path | None = None
     node_patience: Amount = 30.0
     pools: Pools = "gres"
+    qos: tuple[str, str] | None = ("credit", "free")
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -125,7 +128,9 @@ class SlurmActions:
         """Take an action; errors as of the market's client and of Slurm's commands."""
         match action.kind:
             case "release":
-                self._release(action, _mate(view, action), view.market[action.job].places)
+                self._release(action, _mate(view, action), view)
+            case "class":
+                self.slurm.update(JobId=action.number, QOS=action.why)
             case "hold":
                 self.slurm.hold(action.number)
             case "stop":
@@ -141,8 +146,9 @@ class SlurmActions:
             case "again" | "take_back":
                 self._again(action, view)
 
-    def _release(self, action: Action, mate: SlurmJob, places: Sequence[str]) -> None:
+    def _release(self, action: Action, mate: SlurmJob, view: View) -> None:
         """Let a job start now, where and for as long as it booked; rounds of a manual clock limit nothing."""
+        places = view.market[action.job].places
         if places:
             self.slurm.update(JobId=action.number, ReqNodeList=",".join(self.places[place] for place in places))
         if self.clock.timed:
@@ -151,7 +157,9 @@ class SlurmActions:
                 self.slurm.update(JobId=action.number, TimeLimit=booked)
         if mate.begins_later:
             self.slurm.update(JobId=action.number, StartTime="now")
-        if mate.restarts:  # it was allowed to go back for the market's sake, not for its user's
+        if view.qos is not None:  # Slurm may send back what is free, and nobody what is regular
+            self.slurm.update(JobId=action.number, Requeue=int(not view.market[action.job].regular))
+        elif mate.restarts:  # it was allowed to go back for the market's sake, not for its user's
             self.slurm.update(JobId=action.number, Requeue=0)
         self.slurm.release(action.number)
 
@@ -229,8 +237,10 @@ class SlurmActions:
             for point in points:
                 point.setdefault("arrival", self.clock.round)
             statement.setdefault("concurrency", mate.nodes)
+            if statement["value"].get("kind") == "rank":
+                statement["value"].setdefault("rank", rank_of(mate.nice))
             job = self._submit_once(f"{owner}.{label}", statement)
-        except (ValueError, AttributeError, TypeError, RecursionError, MarketschedError) as error:
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError, MarketschedError) as error:
             if isinstance(error, ConnectionError):
                 raise
             self._cancel(Action("cancel", "", mate.id, f"the statement in its comment: {error}"[:200]))
@@ -278,6 +288,17 @@ class SlurmActions:
         if job not in self._statements:
             self._statements[job] = self.market.job(job)["sow"]
         return self._statements[job]
+
+
+def rank_of(nice: int) -> int:
+    """Return the rank of a job whose user gave it this ``--nice``: 9 without one, one less for each step, at least 1.
+
+    Examples
+    --------
+    >>> rank_of(0), rank_of(3), rank_of(100)
+    (9, 6, 1)
+    """
+    return min(9, max(1, 9 - nice))
 
 
 def _mate(view: View, action: Action) -> SlurmJob:

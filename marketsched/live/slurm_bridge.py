@@ -80,10 +80,18 @@ class SlurmBridge:
         self._cluster: dict[str, Any] | None = None  # of several kinds, and then what `check_market` finds of it
         self._nodes: dict[str, SlurmNode] = {}
         self._types: dict[str, frozenset[str]] = {}
+        self._qos: tuple[str, str] | None = None
 
     def check_market(self) -> None:
-        """Raise InvalidParameterError if the market sells a cluster of other nodes than Slurm has."""
-        self._cluster, self._checked = self.market.market().get("cluster"), True
+        """Raise InvalidParameterError if the market sells other nodes, or other classes of nodes, than Slurm has."""
+        market = self.market.market()
+        self._cluster, self._checked = market.get("cluster"), True
+        if self.rules.qos is not None and "classes" in market:
+            self._qos = self.rules.qos
+            for place, name in zip(("regular", "free"), self._qos, strict=True):
+                if name not in (known := self.slurm.qos_names()):
+                    legal = f"{name!r} beside {', '.join(known) or 'none'} (docs/live-slurm.md), or --no-qos"
+                    raise InvalidParameterError(f"QOS of {place} nodes is not in Slurm's accounting", legal=legal)
         if self._cluster is not None:
             nodes = self.slurm.nodes(self.rules.partition)
             self._nodes = nodes_by_name(self._cluster, nodes, self.rules.pools, self.rules.partition)
@@ -185,7 +193,7 @@ class SlurmBridge:
                 usable, down = capacity, frozenset()
         checks = (self.rules.check_users, self.rules.partition)
         renewed = self._renewed(known, named)
-        return View(known, queue, here["round"], capacity, usable, *checks, down, self._types, renewed)
+        return View(known, queue, here["round"], capacity, usable, *checks, down, self._types, renewed, self._qos)
 
     def _renewed(self, known: Mapping[str, MarketJob], named: Set[str]) -> frozenset[str]:
         """Return the next names of running jobs under which a bridge, not their owner, has submitted them again."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from marketsched import slurm
+from marketsched.live import credit_command  # noqa: F401 - adds its commands, too
 from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
 
 PartitionOption = Annotated[str, typer.Option(help="Slurm's partition that the market has for itself.")]
@@ -37,6 +38,9 @@ def bridge(
     ] = 30.0,
     one_user: OneUserOption = False,
     pools: PoolsOption = "gres",
+    regular_qos: Annotated[str, typer.Option(help="QOS of regular nodes, in a market of credits.")] = "credit",
+    free_qos: Annotated[str, typer.Option(help="QOS of free nodes, in a market of credits.")] = "free",
+    no_qos: Annotated[bool, typer.Option("--no-qos", help="Set no QOS: Slurm keeps no account of them.")] = False,
     any_proctrack: Annotated[
         bool,
         typer.Option("--any-proctrack", help="Start although jobs can outlive their end, or take more (no cgroups)."),
@@ -62,7 +66,8 @@ def bridge(
 
         for number in ending_signals():
             signal.signal(number, end)
-        rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools)
+        qos = None if no_qos else (regular_qos, free_qos)
+        rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools, qos)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
         found = SlurmBridge(client, slurm.Slurm(), rules, say)
         found.check_market()
@@ -81,13 +86,24 @@ def plugin(
     operator: Annotated[
         int | None, typer.Option(help="Number of the bridge's user (default: yours).", show_default=False)
     ] = None,
+    free_qos: Annotated[
+        str | None,
+        typer.Option(
+            help="QOS in which jobs of a market of credits begin; users may name no other.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Print the plugin job_submit.lua for Slurm's controller. It lies beside slurm.conf (JobSubmitPlugins=lua)."""
     with live_errors():
         from marketsched.live.slurm_plugin import plugin_text  # not for --help
 
         text = plugin_text(
-            announced.absolute(), partition=partition, default=default, check_users=not one_user, operator=operator
+            announced.absolute(),
+            partition=partition,
+            default=default,
+            check_users=not one_user,
+            operator=operator,
+            free_qos=free_qos,
         )
         typer.echo(text, nl=False)
 

@@ -20,6 +20,7 @@ two run.
 | dropped, cancelled | waits | cancel |
 | evicted | has nodes | take them away: back to the queue, held, or cancelled |
 | completed | has nodes | cancel: it ran for all the rounds that it booked |
+| regular, or free | waits, in another QOS | set it: nobody else decides which nodes are regular |
 | any | several jobs in one, or in other partitions, too | cancel |
 | unknown | any | announce its statement, if the comment holds one; else cancel |
 """
@@ -48,6 +49,7 @@ def decide(view: View) -> Decision:
     """Return the actions."""
     pairs, others, actions = _pairs(view)
     for job, mate in pairs.items():
+        actions += _classes(view.market[job], mate, view.qos)
         found = _mend(view.market[job], mate, moved_on=successor(job) in view.renewed)
         here = [each for each in (mate, *others.get(job, ())) if each is not None and not each.over]
         whole = len(here) >= len(view.market[job].shapes)
@@ -131,6 +133,14 @@ def _misfit(job: MarketJob, mate: SlurmJob, view: View) -> str:
 def _rank(mate: SlurmJob) -> tuple[int, int]:
     """Return who comes first among several of one name: who has nodes, then who had, then who waits."""
     return (0 if mate.active else 1 if mate.over and mate.started else 2 if not mate.over else 3, mate.id)
+
+
+def _classes(job: MarketJob, mate: SlurmJob | None, qos: tuple[str, str] | None) -> list[Action]:
+    """Return what gives a job of Slurm the quality of service of its class, while it waits: Slurm changes no run's."""
+    if qos is None or mate is None or mate.over or mate.active or job.gone:
+        return []
+    wanted = qos[0] if job.regular else qos[1]
+    return [] if mate.qos == wanted else [Action("class", job.job, mate.id, wanted)]
 
 
 def _mend(job: MarketJob, mate: SlurmJob | None, *, moved_on: bool) -> list[Action]:

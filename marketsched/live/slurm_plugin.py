@@ -18,6 +18,7 @@ def plugin_text(
     default: bool = False,
     check_users: bool = True,
     operator: int | None = None,
+    free_qos: str | None = None,
 ) -> str:
     """Return the plugin for a partition.
 
@@ -33,6 +34,9 @@ def plugin_text(
         Whether the owner of a job has to be the user who submits it.
     operator : int, optional
         Number of the user that the bridge runs as, beside root; None: who asks.
+    free_qos : str, optional
+        The quality of service in which jobs begin where nodes are regular or free; users may name no other. None:
+        nothing is said of it.
     """
     values = {
         "ANNOUNCED": _quoted(str(announced)),
@@ -40,6 +44,7 @@ def plugin_text(
         "IS_DEFAULT": str(default).lower(),
         "CHECK_USERS": str(check_users).lower(),
         "OPERATOR": str(os.getuid() if operator is None else operator),
+        "FREE_QOS": "nil" if free_qos is None else _quoted(free_qos),
     }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, value in values.items():

@@ -16,7 +16,7 @@ from marketsched.slurm.commands import SlurmJob
 
 PREFIX = "market:"
 NAME = re.compile(r"([a-z0-9_-]{1,32}\.[A-Za-z0-9_.-]{1,64})(?:/(\d{1,2}))?")  # no other is looked for
-Kind = Literal["announce", "arrive", "hold", "release", "stop", "cancel", "complete", "again", "take_back"]
+Kind = Literal["announce", "arrive", "hold", "release", "stop", "cancel", "complete", "again", "take_back", "class"]
 LONGEST_LABEL = 64  # characters of the part of a name that is the owner's choice
 NONE = 0  # number of a job that Slurm does not know
 
@@ -42,6 +42,8 @@ class MarketJob:
         Number of the booked shape; None: none yet.
     places : tuple of str
         The market's names of the nodes that it has booked.
+    regular : bool
+        Whether it has, or waits for, regular nodes, where some are regular and some free.
     """
 
     job: str
@@ -54,11 +56,13 @@ class MarketJob:
     shapes: tuple[SlurmShape, ...] = ()
     shape: int | None = None
     places: tuple[str, ...] = ()
+    regular: bool = False
 
     @classmethod
     def of(cls, row: Mapping[str, Any], order: int = 0) -> MarketJob:
         """Read a job of the service, but for its shapes, which its statement has."""
         found = cls(row["job"], row["owner"], row["state"], int(row["nodes"]), order, row["start"], row["outcome"])
+        found = replace(found, regular=row.get("class") == "regular")
         booking = row.get("booking")
         return found if booking is None else replace(found, shape=booking["shape"], places=tuple(booking["nodes"]))
 
@@ -81,7 +85,7 @@ class Action:
     number : int
         Slurm's; `NONE`: none.
     why : str
-        For the log, and for the user of a cancelled job.
+        For the log, and for the user of a cancelled job; of a ``class`` the quality of service to be set.
     outcome : "done", "failed" or "node-failed"
         Of a completion.
     exit_code : int, optional
@@ -121,6 +125,8 @@ class View:
     renewed : frozenset of str
         Names of jobs that a bridge submitted to the market, because nodes were down, and that Slurm has. A name alone
         says nothing: owners choose them, in the market and in Slurm.
+    qos : (str, str), optional
+        Slurm's qualities of service for regular and for free nodes; None: it has none, or the market no such classes.
     """
 
     market: Mapping[str, MarketJob]
@@ -133,6 +139,7 @@ class View:
     down: frozenset[str] = frozenset()
     types: Mapping[str, frozenset[str]] = field(default_factory=dict)
     renewed: frozenset[str] = frozenset()
+    qos: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

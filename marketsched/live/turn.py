@@ -147,7 +147,7 @@ class Turn:
     def enter_account(self, name: str) -> None:
         """Write a new account, whose event has been recorded, beside the journal."""
         account = self.market.accounts.get(name)
-        entry = {"name": name, "role": account.role, "limit_micro": account.limit, "balance_micro": 0}
+        entry = {"name": name, "role": account.role, "limit_micro": account.limit, "balance_micro": account.balance}
         self._batch.new_accounts.append(entry)
 
     def enter_snapshot(self, row: Row, state: bytes) -> None:

@@ -22,7 +22,7 @@ from marketsched.mechanisms.resources.bookings import booking_to_data
 
 Decision = dict[str, Any]
 Line = str | bytes | Mapping[str, Any]
-KINDS = ("submit", "withdraw", "arrive", "complete", "end")  # of lines
+KINDS = ("submit", "withdraw", "arrive", "complete", "share", "end")  # of lines
 
 
 @dataclass(slots=True)
@@ -154,6 +154,9 @@ class Replayer:
         if kind == "end":
             self._end(t, fields.get("open") is True, fields.get("more") is True)
             return
+        if kind == "share":
+            self._share(t, fields)
+            return
         name = field(fields, "job")
         if not isinstance(name, str):
             raise EventError(f"job = {shown(name)}: expected a string")
@@ -170,6 +173,17 @@ class Replayer:
         self._ended = t
         if t == self.config.horizon:
             self._close()
+
+    def _share(self, t: int, fields: Mapping[str, Any]) -> None:
+        """Give an account or an owner another share from round ``t`` on."""
+        place, share = field(fields, "place"), field(fields, "share")
+        if not isinstance(place, str):
+            raise EventError(f"place = {shown(place)}: expected a string")
+        if self._cleared < t - 1:  # a faulty line clears nothing
+            copy.deepcopy(self.mechanism).set_share(place, share)
+        self._clear(t - 1)
+        self.mechanism.set_share(place, share)
+        self._mentioned = t
 
     def _submit(self, t: int, name: str, fields: Mapping[str, Any]) -> None:
         if name in self._jobs:
@@ -325,6 +339,8 @@ class Replayer:
         if event.kind is EventKind.START and self.limits.cluster is not None:
             booking = self.mechanism.booking(event.job)
             decision |= {} if booking is None else booking_to_data(booking, self.limits.cluster)
+        if event.kind is EventKind.START and (found := self.mechanism.class_of(event.job)) is not None:
+            decision["class"] = found.name
         if event.kind.leaves and event.job not in self._market.entries and event.job in self._jobs:
             self._jobs[event.job].plan = None
             if self._forgets:

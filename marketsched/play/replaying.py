@@ -5,7 +5,8 @@ a mechanism from a real system, how a run is reproduced from one file, and how a
 debugged.
 
 Within a round come all ``submit``, all ``arrive``, then the mechanism clears the round, then
-``complete``; a ``withdraw``, with a ``fee`` if one is asked, takes a job back at any time before its arrival.
+``complete``; a ``withdraw``, with a ``fee`` if one is asked, takes a job back at any time before its arrival. A
+``share`` gives ``place``, an account or an owner, another ``share`` of the machine, by a mechanism that has shares.
 Rounds without events are cleared too. A faulty line gives one line with
 ``"event": "error"``, changes nothing (it does not even clear the rounds before its own), and the
 log goes on. Where the contract leaves a choice:
@@ -21,8 +22,9 @@ log goes on. Where the contract leaves a choice:
   off while that round is open; and ``"more": true`` of the ``end`` of the last round: completions of that round are
   reported after it, and jobs that are left stay until a second ``end``. Live markets write the last three.
 
-On a cluster a ``start`` has the booking: ``shape`` (its number, from 0), ``kind``, ``length`` in rounds, and
-``nodes``: of each its tasks, and the parts of each of its devices that they take.
+A ``start`` by a rule with several classes of nodes has its ``class``. On a cluster it has the booking: ``shape`` (its
+number, from 0), ``kind``, ``length`` in rounds, and ``nodes``: of each its tasks, and the parts of each of its devices
+that they take.
 """
 
 from __future__ import annotations

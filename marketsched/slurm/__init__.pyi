@@ -1,3 +1,4 @@
+from .accounting import Accounting as Accounting
 from .beside import Beside as Beside
 from .beside import beside_slurm as beside_slurm
 from .cluster import OneHostCluster as OneHostCluster

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from marketsched.slurm.accounting import Accounting
 from marketsched.slurm.clock import FastClock
 from marketsched.slurm.commands import Slurm, SlurmError
 
@@ -94,6 +95,8 @@ class OneHostCluster:
         A ``job_submit.lua``.
     settings : mapping, optional
         Lines of slurm.conf, in place of `SETTINGS`.
+    accounting : Accounting, optional
+        Qualities of service; only with a clock that runs as usual.
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class OneHostCluster:
         rate: float = 1.0,
         lua: Path | None = None,
         settings: Mapping[str, str] | None = None,
+        accounting: Accounting | None = None,
     ) -> None:
         if lacking := missing_programs(fast=rate != 1.0):
             legal = "Debian's slurmctld, slurmd, slurm-client, munge, and faketime for a fast clock"
@@ -134,6 +138,9 @@ class OneHostCluster:
         self.memory, self.gpus = memory, tuple(gpus)
         if len(str(self.folder)) > LONGEST_FOLDER:
             raise SlurmError(place="folder", value=str(folder), legal=f"at most {LONGEST_FOLDER} characters")
+        if accounting is not None and rate != 1.0:
+            raise SlurmError(place="rate", value=rate, legal="1 with accounting: without munge slurmdbd trusts nobody")
+        self.accounting = accounting
         self.clock = FastClock(rate)
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._lua, self._own = lua, dict(settings or {})
@@ -154,6 +161,8 @@ class OneHostCluster:
             self.slurm = Slurm(self.environment)
             if self.clock.rate == 1.0:
                 self._start_munged()
+            if self.accounting is not None:
+                self.accounting.start(self._start, self.slurm, (self._ports[-1], self._ports[-2]))
             self.start_controller("-c")
             for i in range(1, self.nodes + 1):
                 self.start_node(f"n{i}")
@@ -247,7 +256,7 @@ class OneHostCluster:
     def _write_configuration(self) -> Path:
         """Write slurm.conf; return its path."""
         folder, user = self.folder, getpass.getuser()
-        ports = _free_ports(self.nodes + 1)
+        self._ports = ports = _free_ports(self.nodes + 3)
         lines = {
             **SETTINGS,
             **({} if self.clock.rate == 1.0 else PATIENT),
@@ -271,9 +280,11 @@ class OneHostCluster:
         if self.gpus:
             lines |= DEVICES
             self._write_devices()
+        if self.accounting is not None:
+            lines |= self.accounting.lines(ports[-1])
         lines |= self._own
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
-        for i, port in enumerate(ports[1:], start=1):
+        for i, port in enumerate(ports[1 : self.nodes + 1], start=1):
             text += f"NodeName=n{i} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
             gpus = self.gpus[i - 1] if i <= len(self.gpus) else ""
             text += f"RealMemory={self.memory} {f'Gres=gpu:{gpus} ' if gpus else ''}State=UNKNOWN\n"

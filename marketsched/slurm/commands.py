@@ -68,6 +68,10 @@ class SlurmJob:
         It was submitted with a time before which it does not start.
     demand : NodeDemand
         What it takes of each of its nodes.
+    qos : str
+        Its quality of service; empty: Slurm keeps no account of them.
+    nice : int
+        How far its user put it back (``--nice``).
 
     Examples
     --------
@@ -98,6 +102,8 @@ class SlurmJob:
     parts: str = ""
     begins_later: bool = False
     demand: NodeDemand = field(default_factory=NodeDemand)
+    qos: str = ""
+    nice: int = 0
 
     @property
     def active(self) -> bool:
@@ -136,6 +142,8 @@ class SlurmJob:
             parts="a heterogeneous job" if row.get("het_job_id") else "an array" if row.get("array_job_id") else "",
             begins_later=row["job_state"] == "PENDING" and bool(row.get("eligible_time")),
             demand=NodeDemand.of(row, int(row["node_count"] or 0)),
+            qos=str(row.get("qos") or ""),
+            nice=int(row.get("nice") or 0),
         )
 
 
@@ -230,6 +238,12 @@ class Slurm:
         """Return what ``scontrol show config`` prints, by key."""
         lines = (line.partition("=") for line in self.run("scontrol", "show", "config").splitlines())
         return {key.strip(): value.strip() for key, mark, value in lines if mark}
+
+    def qos_names(self) -> list[str]:
+        """Return the qualities of service that Slurm's accounting knows; none where it keeps no account."""
+        if "slurmdbd" not in self.configuration().get("AccountingStorageType", ""):
+            return []
+        return self.run("sacctmgr", "-nP", "show", "qos", "format=name").split()
 
     def node_states(self, partition: str) -> dict[str, str]:
         """Return the state of each node of a partition, in small letters, by name; a trailing star says: no answer."""

@@ -24,6 +24,7 @@ utility of an owner is the value of its jobs that are completed, with no payment
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -33,17 +34,20 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.credits.departures import Usual
+from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
-from marketsched.mechanisms.credits.upgrades import Memory, upgraded
+from marketsched.mechanisms.credits.upgrades import LATE, Memory, outlook, upgraded
+from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing
+from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.present import Rows, band_of
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.signals import announced_durations, announced_mean
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import importance
 
 
@@ -107,8 +111,10 @@ class Credits(ArrivalMarket):
     ('B', [236.6, 234.6])
     """
 
+    purses: Purses
     takes_back = True
     free_of_charge: ClassVar[bool] = True
+    has_purses: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "proved",
         "no money: of an owner's values only their own order counts, and no increasing map of them changes anything; "
@@ -138,6 +144,7 @@ class Credits(ArrivalMarket):
         self.turns = Turns(self.accounts, KEPT)
         self._upgrades: dict[JobId, list[Upgrade]] = {}  # until the name of the job is forgotten
         self.patience, self.margin = patience, margin
+        self.waits = Waits()
         self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
         self._memory = Memory()
         self._in_row: dict[int, WaitingJob] = {}
@@ -186,6 +193,42 @@ class Credits(ArrivalMarket):
         upgrades = {name: [getattr(row, name) for row in rows] for name in columns}
         upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
         return {"purses": owners, "upgrades": upgrades}
+
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`.
+
+        Who is given one before the first round is cleared is known at the beginning.
+        """
+        self.accounts.set_share(place, share)
+        if self._round == 1:
+            self.purses.begin()
+
+    def class_of(self, job: JobId) -> JobClass | None:
+        """Return the class of a job that has come, and what it has paid."""
+        x = self._jobs.get(job)
+        if x is None or self._in_row.get(x.agreed) is not x:
+            return None
+        row = self._present.jobs[x.agreed]
+        return JobClass("regular" if row["since"] > 0 else "free", int(row["paid"]))
+
+    def outlook(self, sow: StatementOfWork, owner: Hashable) -> Outlook:
+        """Return what a job of an owner could expect if it were submitted now; nothing is changed."""
+        now, width, law = self._round, sow.concurrency, sow.law
+        mean = float(law.probabilities @ law.durations / law.probabilities.sum())
+        band, number, purses = band_of(width, self.capacity), self.accounts.find(owner), self.purses
+        late = math.ceil(self.limits.last_useful_completion(sow) - mean * (1.0 + self.margin) - LATE)
+        purse = needed = threshold = 0.0
+        if number is not None and number < purses.held.size:
+            purse = float(purses.held[number]) / CREDIT
+            needed, threshold = outlook(self._present, now, purses, self._memory, self._usual.kappa, number)
+        bound = purses.longest_wait(width, self.patience)
+        return Outlook(
+            cost=width * mean * self._usual.kappa, purse=purse, needed=needed, threshold=threshold,
+            late=max(late, int(law.arrivals.min())), important=importance(sow.value, width, mean),
+            bound=None if math.isnan(bound) else int(bound), regular_within=self.waits.covered(REGULAR, band),
+            free_within=self.waits.covered(FREE, band),
+            taken=self.waits.taken / self.waits.runs if self.waits.runs else None,
+        )  # fmt: skip
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what the job is to its owner, and its ends."""
@@ -255,6 +298,8 @@ class Credits(ArrivalMarket):
                 waited = self._open.pop(row)
                 waited.left, waited.unpaid = now, int(jobs["unpaid"][row])
             if jobs["state"][row] == HERE:
+                if not x.start and not jobs["ran"][row]:
+                    self.waits.note(REGULAR if jobs["since"][row] else FREE, int(jobs["band"][row]), NEVER)
                 kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
                 if x.start:
                     self._end_run(x)
@@ -277,7 +322,7 @@ class Credits(ArrivalMarket):
                 continue
             owner = self.accounts.number_of(x.owner)
             important = importance(x.sow.value, width, x.mean)
-            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, important, 0, 0, 0, 0, 0, HERE, 0)
+            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, important, 0, 0, 0, 0, 0, 0, HERE, 0)
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1
@@ -312,6 +357,7 @@ class Credits(ArrivalMarket):
         for row in taken.tolist():
             x = self._in_row[row]
             self._counts["requeues"] += 1
+            self.waits.taken += 1
             self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start)
             self._end_run(x)
             events.append(Event(now, EventKind.REQUEUE, x.job))
@@ -334,9 +380,15 @@ class Credits(ArrivalMarket):
 
     def _begin_run(self, row: int, now: int) -> Event:
         x = self._in_row[row]
+        each = self._present.jobs[row]
         if row in self._open:
             waited = self._open.pop(row)
-            waited.started, waited.unpaid = now, int(self._present.jobs["unpaid"][row])
+            waited.started, waited.unpaid = now, int(each["unpaid"])
+            self.waits.note(REGULAR, int(each["band"]), now - int(each["since"]))
+        else:
+            self.waits.runs += 1
+            if not each["ran"]:
+                self.waits.note(FREE, int(each["band"]), now - int(each["arrival"]))
         x.start = now
         self._used_nodes += x.sow.concurrency
         self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))

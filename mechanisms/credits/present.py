@@ -26,6 +26,7 @@ JOB = np.dtype(
         ("ran", "i8"),  # how many runs of it were taken back
         ("since", "i8"),  # the round since which it is regular; 0: it is free
         ("unpaid", "i8"),  # rounds in which it could take nodes of any free run, but its owner could not pay
+        ("paid", "i8"),  # by its owner for its regular rounds, millionths of a credit
         ("state", "i8"),  # HERE; DONE: it is completed, and teaches when the next round is cleared
         ("used", "i8"),  # DONE: rounds of its run
     ]

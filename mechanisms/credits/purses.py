@@ -11,6 +11,7 @@ reported, and however many jobs or accounts there are: a share is divided, and n
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +46,14 @@ class Purses:
 
     def __init__(self, accounts: Accounts, capacity: int, income: float, carry: float, start: float) -> None:
         self._accounts, self._capacity, self._income, self._carry = accounts, capacity, income, carry
-        self._parts = np.zeros(0)
+        self._start, self._parts = start, np.zeros(0)
         self.held = self.caps = self.incomes = self.earned = self.spent = self.expired = np.zeros(0, np.int64)
+        self.begin()
+
+    def begin(self) -> None:
+        """Fill the purses of all who are known before the first round is cleared, as far as they are then."""
         self.follow()
-        self.held = np.floor(start * self.caps).astype(np.int64)
+        self.held = np.floor(self._start * self.caps).astype(np.int64)
         self.earned = self.held.copy()
 
     def pay_income(self) -> None:
@@ -59,6 +64,11 @@ class Purses:
         self.held = np.minimum(before, np.maximum(self.held, self.caps))  # nothing is lost to a share that shrank
         self.earned += self.incomes
         self.expired += before - self.held
+
+    @property
+    def names(self) -> list[Hashable]:
+        """Whose the purses are, by number."""
+        return self._accounts.names
 
     @property
     def credits(self) -> NDArray[np.float64]:

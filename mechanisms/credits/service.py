@@ -74,7 +74,7 @@ def serve_free(present: Rows, now: int, idle: int, queue: NDArray[np.int64]) -> 
 
 @njit(cache=True)
 def _prepay_kernel(jobs, turn, n, held, spent, credit):  # type: ignore[no-untyped-def]
-    start, since, width, owner = jobs["start"], jobs["since"], jobs["width"], jobs["owner"]
+    start, since, width, owner, paid = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["paid"]
     without = 0
     for i in range(n):
         j = turn[i]
@@ -84,6 +84,7 @@ def _prepay_kernel(jobs, turn, n, held, spent, credit):  # type: ignore[no-untyp
         if held[owner[j]] >= cost:
             held[owner[j]] -= cost
             spent[owner[j]] += cost
+            paid[j] += cost
         else:
             since[j] = 0
             without += 1
@@ -123,7 +124,7 @@ def _regular_kernel(  # type: ignore[no-untyped-def]
 ):
     """Fill ``taken`` and ``started``; return how many of each."""
     start, since, width, owner, band = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["band"]
-    ran, unpaid = jobs["ran"], jobs["unpaid"]
+    ran, unpaid, paid = jobs["ran"], jobs["unpaid"], jobs["paid"]
     n_taken, n_started, behind = 0, 0, 0.0
     chosen = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -162,6 +163,7 @@ def _regular_kernel(  # type: ignore[no-untyped-def]
         idle -= width[j]
         held[owner[j]] -= cost
         spent[owner[j]] += cost
+        paid[j] += cost
         started[n_started] = j
         n_started += 1
     return n_taken, n_started

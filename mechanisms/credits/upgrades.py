@@ -81,6 +81,17 @@ def upgraded(
     return [(int(row), *pair) for row, pair in zip(rows[:found], figures[:found].tolist(), strict=True)]
 
 
+def outlook(present: Rows, now: int, purses: Purses, memory: Memory, kappa: float, owner: int) -> tuple[float, float]:
+    """Return the credits that an owner's regular jobs still need, and its threshold; nothing is changed."""
+    needed = np.zeros(purses.held.size)
+    _needed_kernel(present.jobs, present.turn, present.n, now, kappa, needed)
+    memory.admit(purses.held.size)
+    free = max(0.0, float(purses.credits[owner]) - float(needed[owner]))
+    can_pay = float(purses.incomes[owner]) / CREDIT + free / SAVINGS_LAST
+    threshold = _threshold_kernel(*memory.known, owner, now, can_pay, kappa, FEWEST, SHORTEST)
+    return float(needed[owner]), float(threshold)
+
+
 @njit(cache=True)
 def _upgrade_kernel(  # type: ignore[no-untyped-def]
     jobs, turn, n, now, credits, incomes, memory, seen, kappa, margin, late, fewest, shortest, last, rows, figures
@@ -95,13 +106,9 @@ def _upgrade_kernel(  # type: ignore[no-untyped-def]
         j = turn[i]
         if since[j] > 0 or start[j] > 0 or state[j] != 0 or deadline[j] - now > mean[j] * (1.0 + margin) + late:
             continue
-        if not summed:  # what the regular jobs of each owner still need
+        if not summed:
             summed = True
-            for k in range(n):
-                q = turn[k]
-                if since[q] > 0 and state[q] == 0:
-                    run = now - start[q] if start[q] > 0 else 0
-                    needed[owner[q]] += width[q] * max(1.0, mean[q] * kappa - run)
+            _needed_kernel(jobs, turn, n, now, kappa, needed)
         o = owner[j]
         cost = width[j] * mean[j] * kappa
         if credits[o] - needed[o] < cost:
@@ -118,6 +125,17 @@ def _upgrade_kernel(  # type: ignore[no-untyped-def]
         needed[o] += width[j] * max(1.0, mean[j] * kappa)
         thresholds[o] = -1.0
     return found
+
+
+@njit(cache=True)
+def _needed_kernel(jobs, turn, n, now, kappa, needed):  # type: ignore[no-untyped-def]
+    """Add to ``needed`` what the regular jobs of each owner still need."""
+    start, since, state = jobs["start"], jobs["since"], jobs["state"]
+    for k in range(n):
+        j = turn[k]
+        if since[j] > 0 and state[j] == 0:
+            run = now - start[j] if start[j] > 0 else 0
+            needed[jobs["owner"][j]] += jobs["width"][j] * max(1.0, jobs["mean"][j] * kappa - run)
 
 
 @njit(cache=True)

@@ -96,6 +96,10 @@ class FairTurns(QueueScheduler):
         """Tell whether these parameters need the names of all owners."""
         return shares is None
 
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
+        self.accounts.set_share(place, share)
+
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note whose the job is, and how much it matters to its owner, too."""
         super().foresee(x, signal)

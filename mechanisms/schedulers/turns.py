@@ -46,8 +46,9 @@ class Accounts:
         if newcomers and shares is None:
             raise InvalidParameterError(place="newcomers", value=newcomers, legal="an account that shares names")
         self._tree = None if shares is None else ShareTree(shares, newcomers)
-        self._welcome = bool(newcomers)
+        self._newcomers = newcomers
         known = list(dict.fromkeys(owners or ())) if self._tree is None else list(self._tree)
+        self._shares: dict[Any, Any] = dict.fromkeys(known, 1.0) if shares is None else dict(shares)
         self._numbers: dict[Hashable, int] = {owner: i for i, owner in enumerate(known)}
         self.parts = np.full(len(known), 1.0 / max(1, len(known)))
         if self._tree is not None:
@@ -69,10 +70,42 @@ class Accounts:
             return found
         self._numbers[owner] = number = len(self._numbers)
         self.parts = np.append(self.parts, 0.0)
-        if self._tree is not None and self._welcome:
+        if self._tree is not None and self._newcomers:
             self._tree.use(owner, 0.0)
             self._divide(self._tree)
         return number
+
+    def find(self, owner: Hashable) -> int | None:
+        """Return the number of an owner; None: it is not known, and nothing is changed."""
+        return self._numbers.get(owner)
+
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share, or its first one.
+
+        Parameters
+        ----------
+        place : str
+            In the tree, as of `ShareTree`: ``"physics/"``, ``"physics/ann"``, ``"bob"``. A newcomer that gets a place
+            of its own leaves the account of newcomers.
+        share : float
+            0: no part from now on.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the share is negative or no number, an account above the place is missing, or the owner has another
+            place; nothing is changed then.
+        """
+        shares = {**self._shares, place: share}
+        tree = ShareTree(shares, self._newcomers)
+        if self._newcomers:
+            for guest in self._numbers.keys() - set(tree):
+                tree.use(guest, 0.0)
+        tree.portions()  # refuses what copies a share
+        self._shares, self._tree = shares, tree
+        for owner in tree:
+            self._numbers.setdefault(owner, len(self._numbers))
+        self._divide(tree)
 
     def _divide(self, tree: ShareTree) -> None:
         portions = tree.portions()

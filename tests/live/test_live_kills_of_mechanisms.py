@@ -12,6 +12,9 @@ from live_databases import database
 from live_served import PATIENCE_S, LoadOfCalls, Served, check_both_ways, written_rows
 from live_tools import check_journal
 from marketsched.live.client import LiveClient, LiveError
+from marketsched.live.configuration import live_config
+from marketsched.live.journal import Journal
+from marketsched.live.playing import play_journal
 
 KILLS = int(os.environ.get("MARKETSCHED_KILLS", "2"))  # of each mechanism on each database
 OWNERS = 4
@@ -33,6 +36,10 @@ MECHANISMS = {
     "two-offers": {"mechanism": "two-offers"},  # takes runs back, whose jobs start again, and evicts
     "bid-price": {"mechanism": "bid-price"},
     "first-come": {"mechanism": "first-come"},
+    "credits": {  # takes runs back, evicts, and books purses; o3 has no share, and o9 no account
+        "mechanism": "credits",
+        "parameters": {"shares": {"lab/": 2, "lab/o0": 1, "lab/o1": 3, "o2": 1, "o9": 1}, "carry_rounds": 24.0},
+    },
 }
 
 
@@ -41,6 +48,7 @@ class Load(LoadOfCalls):
 
     def __init__(self, url, token, mechanism):
         super().__init__()
+        self.pays = mechanism != "credits"  # for the rounds of a job, when it is complete
         self.hidden, self.ahead = mechanism != "posted-price", AHEAD if mechanism == "posted-price" else 0
         self.operator = LiveClient(url, token, patience=PATIENCE_S)
         self.decided, self.charged = [], {}
@@ -119,11 +127,28 @@ def check_events(rows, load):
     ]
     assert decided == load.decided
     for row in reported:
-        if row.event == "complete":
+        if row.event == "complete" and load.pays:
             assert (
                 sum(posting.micro for posting in row.postings if posting.account == "market") == load.charged[row.job]
             )
     return Counter(event for event, _ in own) + Counter(event for _, event, _ in decided)
+
+
+def check_purses(url):
+    """The ledger has every purse as the rule has it, and what jobs paid is what is booked; count what was."""
+    journal = Journal(url)
+    journal.open(writing=False)
+    market = play_journal(live_config(journal.market()["configuration"]), journal, whole=True).market
+    balances, gone = journal.balances(), journal.ended_jobs(0, 10**9)
+    journal.close()
+    purses = market.mechanism.purses
+    assert {str(name): int(held) for name, held in zip(purses.names, purses.held, strict=True)} == {
+        str(name): balances.get(name, 0) for name in purses.names
+    }
+    assert sum(balances.values()) == 0 and balances["market"] == purses.spent.sum()
+    assert sum(job.charge or 0 for job in (*gone, *market.jobs.values())) == purses.spent.sum()
+    assert (purses.spent > 0).sum() == 3
+    return {"regular credits": int(purses.spent.sum()) // 10**6, "owners with a purse": len(purses.names)}
 
 
 @pytest.mark.slow
@@ -153,5 +178,7 @@ def test_killed_with_evictions_and_requeues(name, kind, tmp_path):
         rows = check_journal(url)  # export = replay, the ledger adds up, each is charged once
         check_both_ways(url)
         found = check_events(rows, load)
+        if name == "credits":
+            found |= check_purses(url)
     print(f"{name}, {kind}: {KILLS} kills, {dict(found)}", flush=True)
     assert found["complete"] > 10 * KILLS

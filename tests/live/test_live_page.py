@@ -94,16 +94,21 @@ def test_the_page_needs_no_token_and_loads_nothing_from_elsewhere(market):
     assert httpx.get(url, headers={"Host": "evil.example"}, trust_env=False).status_code == 421
 
 
+def seen_by(folder, url, tokens):
+    """Return what everybody sees, then who has each token, then everybody again."""
+    script = Path(__file__).parents[2] / "marketsched/live/assets/page.js"
+    (folder / "browser.js").write_text(BROWSER)
+    done = subprocess.run(
+        [NODE, str(folder / "browser.js"), url, str(script), *tokens],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
 @pytest.mark.skipif(NODE is None, reason="no node on the PATH")
 def test_what_each_sees(market, tmp_path):
     url, tokens = market
-    script = Path(__file__).parents[2] / "marketsched/live/assets/page.js"
-    (tmp_path / "browser.js").write_text(BROWSER)
-    done = subprocess.run(
-        [NODE, str(tmp_path / "browser.js"), url, str(script), *tokens],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    everybody, ann, ben, operator, wrong, after = json.loads(done.stdout)
+    everybody, ann, ben, operator, wrong, after = seen_by(tmp_path, url, tokens)
     assert everybody["load"] == "1 of 2 nodes are busy; no job waits" and "now 0.50" in everybody["prices"]
     assert everybody["state"].startswith("posted-price, round 2")
     assert everybody["account"] == everybody["jobs"] == everybody["owners"] == ""
@@ -113,3 +118,20 @@ def test_what_each_sees(market, tmp_path):
     assert "ann.a" in operator["jobs"] and "ben.secret" in operator["jobs"] and "ben owner" in operator["owners"]
     assert "expected Bearer and a token that is good" in wrong["trouble"] and wrong["jobs"] == wrong["account"] == ""
     assert after["account"] == after["jobs"] == after["quoted"] == "" and after["prices"] == everybody["prices"]
+
+
+@pytest.mark.skipif(NODE is None, reason="no node on the PATH")
+def test_a_market_of_credits_shows_classes_and_quotes_in_words(tmp_path):
+    token, rules = tmp_path / "token", {**PLAIN, "mechanism": "credits", "parameters": {"shares": {"ann": 1}}}
+    del rules["pricing"], rules["threshold"]
+    with serving(rules, f"{tmp_path}/m.db", operator_token_file=token) as url:
+        with LiveClient(url, token.read_text().strip()) as operator:
+            ann = operator.create_owner("ann")["token"]
+            operator.submit(sow(1, 1, deadline=2), name="a", owner="ann")
+            operator.arrive("ann.a", signal=1)
+            operator.advance()
+        _, own, _ = seen_by(tmp_path, url, [ann])
+    assert "ann.a running 1 regular" in own["jobs"]
+    assert own["quoted"].startswith(
+        "regular: about 2 of your 471 credits (1 of them are held for your regular jobs), from "
+    )

@@ -1,8 +1,9 @@
-"""Two offers in front of a real Slurm: runs that the market takes back lose their nodes, and start again later.
+"""Rules that take runs back in front of a real Slurm: these lose their nodes, and start again later.
 
 `MARKETSCHED_SLURM_KILLS` says in how many trials the bridge is killed around a requeue (1).
 """
 
+import getpass
 import os
 import random
 import time
@@ -11,11 +12,15 @@ from datetime import datetime
 import pytest
 
 from marketsched.slurm import SlurmError
-from slurm_trials import WITH_SLURM, BridgeProcess, Trial, until
+from slurm_trials import WITH_ACCOUNTING, WITH_SLURM, BridgeProcess, Trial, until
 
 pytestmark = [WITH_SLURM, pytest.mark.slow]
 KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "1"))
 OFFERS = {"mechanism": "two-offers", "max_duration": 8}
+RULES = {
+    "two-offers": OFFERS,
+    "credits": {**OFFERS, "mechanism": "credits", "parameters": {"shares": {getpass.getuser(): 1}}},
+}
 URGENT = {"rounds": (2,), "hidden": True, "patience": 3}  # to wait would be too late: it takes the regular offer
 ROUND = 1.0  # seconds at least
 FINAL = ("completed", "dropped", "cancelled", "evicted", "missed", "withdrawn")
@@ -104,9 +109,10 @@ def play_one(trial, bridge, label, moment, away):
     return wide, urgent
 
 
-def test_killed_between_requeue_and_start_nothing_runs_twice(tmp_path):
+@pytest.mark.parametrize("name", ["two-offers", pytest.param("credits", marks=WITH_ACCOUNTING)])
+def test_killed_between_requeue_and_start_nothing_runs_twice(name, tmp_path):
     draw = random.Random(3)
-    with Trial(tmp_path, config={**OFFERS, "max_delay": 400}) as trial:
+    with Trial(tmp_path, config=RULES[name] | {"max_delay": 400}, credits=name == "credits") as trial:
         bridge, jobs = BridgeProcess(trial), []
         try:
             for i in range(KILLS):
@@ -123,6 +129,11 @@ def test_killed_between_requeue_and_start_nothing_runs_twice(tmp_path):
             again += len(starts) > len(begun)
         charged = [entry["job"] for entry in trial.operator.ledger(trial.me)["entries"] if entry["job"]]
         assert len(charged) == len(set(charged)) and {trial.state(job) for job in jobs} <= set(FINAL)
+        if name == "credits":  # each waits, and ran last, in the QOS of its class
+            here = {job.comment.removeprefix("market:"): job.qos for job in trial.slurm.jobs() if job.started}
+            classes = {job: trial.operator.job(job)["class"] for job in here}
+            assert here == {job: {"regular": "credit", "free": "free"}[each] for job, each in classes.items()}
+            assert set(here.values()) == {"credit", "free"}
         requeues = sum(len(times_of(trial, "requeue", job)) for job in jobs)
         assert requeues >= KILLS
-        print(f"{KILLS} kills: {requeues} requeues, {again} runs went on as the bridge saw none of it")
+        print(f"{name}, {KILLS} kills: {requeues} requeues, {again} runs went on as the bridge saw none of it")

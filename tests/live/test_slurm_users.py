@@ -4,50 +4,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from marketsched.slurm import SlurmError
-from marketsched.slurm.commands import Slurm
-from slurm_trials import WITH_SLURM, Trial
+from slurm_trials import WITH_SLURM, WITH_USERS, SlurmOf, Trial, users
 
-pytestmark = [
-    WITH_SLURM,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        os.getuid() != 0 or shutil.which("useradd") is None or shutil.which("runuser") is None,
-        reason="users of Unix are made: needs root, useradd and runuser",
-    ),
-]
-
-
-@contextmanager
-def users(*names):
-    """Make users of this machine, for a while."""
-    made = []
-    try:
-        for name in names:
-            subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], check=True, capture_output=True)
-            made.append(name)
-        yield
-    finally:
-        for name in made:
-            subprocess.run(["userdel", name], check=False, capture_output=True)
-
-
-class SlurmOf(Slurm):
-    """Slurm's commands as another user."""
-
-    def __init__(self, slurm, user):
-        super().__init__(slurm.environment, slurm.timeout)
-        self.user = user
-
-    def run(self, *command, text=None):
-        return super().run("runuser", "-u", self.user, "--", *command, text=text)
-
-
+pytestmark = [WITH_SLURM, WITH_USERS, pytest.mark.slow]
 ANN, BOB = f"ms-ann-{os.getpid()}", f"ms-bob-{os.getpid()}"
 
 

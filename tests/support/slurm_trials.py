@@ -1,14 +1,18 @@
 """Real Slurm clusters for tests; where its packages are missing, the tests are skipped and say which."""
 
 import getpass
+import os
+import shutil
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from marketsched.slurm import OneHostCluster, SlurmError, missing_programs
+from marketsched.slurm.accounting import Accounting, missing_accounting
+from marketsched.slurm.commands import Slurm
 
 WITH_SLURM = pytest.mark.skipif(
     bool(missing_programs()),
@@ -18,6 +22,47 @@ WITH_FAST_SLURM = pytest.mark.skipif(
     bool(missing_programs(fast=True)),
     reason=f"not installed (Debian's Slurm and faketime): {missing_programs(fast=True)}",
 )
+
+
+WITH_ACCOUNTING = pytest.mark.skipif(
+    bool(missing_programs() + missing_accounting()),
+    reason=f"not installed (Debian's Slurm, slurmdbd and MariaDB): {missing_programs() + missing_accounting()}",
+)
+WITH_USERS = pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("useradd") is None or shutil.which("runuser") is None,
+    reason="users of Unix are made: needs root, useradd and runuser",
+)
+QOS = {  # of a market of credits, and one of the operator's own that takes what is free
+    "free": ["PreemptMode=requeue", "UsageFactor=0", "Priority=1"],
+    "credit": ["UsageFactor=1", "Priority=2"],
+    "urgent": ["Preempt=free", "Priority=9"],
+}
+PREEMPTING = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
+
+
+@contextmanager
+def users(*names):
+    """Make users of this machine, for a while."""
+    made = []
+    try:
+        for name in names:
+            subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], check=True, capture_output=True)
+            made.append(name)
+        yield
+    finally:
+        for name in made:
+            subprocess.run(["userdel", name], check=False, capture_output=True)
+
+
+class SlurmOf(Slurm):
+    """Slurm's commands as another user."""
+
+    def __init__(self, slurm, user):
+        super().__init__(slurm.environment, slurm.timeout)
+        self.user = user
+
+    def run(self, *command, text=None):
+        return super().run("runuser", "-u", self.user, "--", *command, text=text)
 
 
 PATIENCE = 300.0  # seconds; daemons share the machine with other work
@@ -40,7 +85,10 @@ def until(what, seconds=PATIENCE):
 class Trial:
     """A market with a manual clock in front of a real cluster, with a bridge that looks when it is told to."""
 
-    def __init__(self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True, equipment=None):
+    def __init__(
+        self, folder, nodes=2, *, config=None, node_patience=30.0, settings=None, plugin=True, equipment=None,
+        credits=False, one_user=False, users=(),
+    ):  # fmt: skip
         from marketsched.live.client import LiveClient
         from marketsched.live.serving import serving
         from marketsched.live.slurm_actions import BridgeRules
@@ -51,14 +99,19 @@ class Trial:
         self.stack = ExitStack()
         self.folder, self.announced, self.said = folder, folder / "announced", []
         lua = folder / "job_submit.lua"
-        lua.write_text(plugin_text(self.announced, default=True))
+        begin = {"free_qos": "free"} if credits else {}
+        lua.write_text(plugin_text(self.announced, default=True, check_users=not one_user, **begin))
+        if credits:
+            settings = {**PREEMPTING, **(settings or {})}
+            accounting = Accounting(folder / "c", QOS, dict.fromkeys(users, "free"))
+            equipment = {**(equipment or {}), "accounting": accounting}
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
         self.config = {
             **sizes,
             "announced_nodes": "unlimited",
             **(config or {"pricing": {"kind": "posted", "prices": [0.5]}}),
         }
-        self.rules = BridgeRules(announced=self.announced, node_patience=node_patience)
+        self.rules = BridgeRules(announced=self.announced, node_patience=node_patience, check_users=not one_user)
         try:
             self.cluster = self.stack.enter_context(
                 OneHostCluster(
@@ -74,7 +127,9 @@ class Trial:
                 serving(self.config, str(folder / "market.db"), operator_token_file=token)
             )
             self.operator = self.stack.enter_context(LiveClient(self.url, token.read_text().strip()))
-            self.token = self.operator.create_owner(self.me, deposit=100.0)["token"]
+            self.token = self.operator.create_owner(
+                self.me, deposit=0.0 if self.config.get("mechanism") == "credits" else 100.0
+            )["token"]
             self.slurm = self.cluster.slurm
             self.bridge = SlurmBridge(self.operator, self.slurm, self.rules, self.said.append)
             self.bridge.step()
@@ -88,7 +143,9 @@ class Trial:
     def __exit__(self, *_):
         self.stack.close()
 
-    def announce(self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False, patience=30):
+    def announce(
+        self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False, patience=30, owner=None
+    ):
         """Submit a statement that is due now, or ``later`` rounds from now; return the job."""
         here = self.operator.market()["round"] + later
         sow = {
@@ -98,7 +155,7 @@ class Trial:
         }
         if hidden:
             sow["requirements"] = [{**row, "signal": None} for row in sow["requirements"]]
-        job = self.operator.submit(sow, name=label, owner=self.me)["job"]
+        job = self.operator.submit(sow, name=label, owner=owner or self.me)["job"]
         if bridge:
             self.bridge.step()
         return job

@@ -116,6 +116,7 @@ function showJobs() {
     ["charge", (job) => money(job.charge), true],
     ["why", (job) => job.reason],
   ];
+  if ([...jobs.values()].some((job) => job.class)) columns.splice(3, 0, ["class", (job) => job.class]);
   at("jobs").replaceChildren(table([...jobs.values()].reverse(), columns, "No job so far."));
   at("jobs-part").hidden = false;
 }
@@ -224,6 +225,10 @@ at("quote").addEventListener("submit", async (event) => {
   };
   try {
     const offer = await ask("/v1/quotes", { sow });
+    if (offer.in_words) {
+      at("quoted").replaceChildren(...offer.in_words.split(". ").map((words) => element("p", `${words}.`)));
+      return;
+    }
     const columns = [
       ["start in round", (run) => run.start, true],
       ["price", (run) => money(run.price), true],

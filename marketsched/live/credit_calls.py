@@ -1,0 +1,142 @@
+"""Calls of a market whose credits renew: shares, purses, and what a quote says of regular and free nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marketsched.live.accounts import MICRO, Account
+from marketsched.live.bodies import NewShare, read
+from marketsched.live.job import LiveJob
+from marketsched.live.machine import LiveMarket
+from marketsched.live.principal import Principal, Said
+from marketsched.live.turn import Turn, Work
+from marketsched.mechanisms.credits.credits import Credits
+from marketsched.mechanisms.credits.outlook import Outlook
+from marketsched.mechanisms.errors import EventError
+
+
+def share(who: Principal, said: Said) -> Work:
+    """Give an account or an owner another share of the machine from this round on."""
+    who.must_be("operator")
+    asked = read(NewShare, said)
+
+    def work(turn: Turn) -> dict[str, Any]:
+        turn.record({"event": "share", "place": asked.place, "share": asked.share}, who.name)
+        rule = turn.market.mechanism
+        more = {"purses": _purses(rule)} if isinstance(rule, Credits) else {}
+        return {"place": asked.place, "share": asked.share, **more}
+
+    return work
+
+
+def purse(who: Principal, owner: str | None) -> Work:
+    """Show a purse, what of it regular jobs hold, and how soon regular jobs start; an operator's is the list of all."""
+    who.must_be("owner", "operator")
+
+    def work(turn: Turn) -> dict[str, Any]:
+        market = turn.market
+        rule = _credits(market)
+        if who.role == "operator" and owner is None:
+            return {"round": market.round, "purses": _purses(rule)}
+        whose = market.accounts.get(who.name if who.role == "owner" else owner).name
+        own = next((each for each in _purses(rule) if each["owner"] == whose), {**_NONE, "owner": whose})
+        jobs = [job for job in market.jobs.values() if job.owner == whose and job.regular]
+        regular = [_held(job) for job in jobs]
+        return {"round": market.round, **own, "regular": regular, "starts_within": _bounds(market, rule)}
+
+    return work
+
+
+_NONE: dict[str, Any] = {
+    "owner": "", "part": 0.0, "credits": 0.0, "income": 0.0, "cap": 0.0, "spent": 0.0, "expired": 0.0,
+}  # fmt: skip
+
+
+def _credits(market: LiveMarket) -> Credits:
+    """Return the rule of a market whose credits renew; raise EventError in another one."""
+    if not isinstance(market.mechanism, Credits):
+        raise EventError(f"{market.config.mechanism} has no purses", legal="mechanism: credits")
+    return market.mechanism
+
+
+def _purses(rule: Credits) -> list[dict[str, Any]]:
+    table = rule.tables()["purses"]
+    names = {"owner": "owner", "part": "part", "held": "credits", "incomes": "income", "caps": "cap"}
+    names |= {"spent": "spent", "expired": "expired"}
+    columns = {shown: list(table[name]) for name, shown in names.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _held(job: LiveJob) -> dict[str, Any]:
+    paid = (job.charge or 0) / MICRO
+    return {"job": job.name, "state": job.state, "nodes": job.nodes, "start": job.start, "paid": paid}
+
+
+def _bounds(market: LiveMarket, rule: Credits) -> dict[str, int | None]:
+    """Return within how many rounds a regular job starts that becomes one now, by nodes: 1, 2, 4, ... and the most."""
+    widest = min(market.config.max_concurrency, market.config.capacity)
+    widths = sorted({1 << k for k in range(widest.bit_length())} | {widest})
+    found = {str(width): rule.purses.longest_wait(width, rule.patience) for width in widths}
+    return {width: None if bound != bound else int(bound) for width, bound in found.items()}
+
+
+# -- quotes -------------------------------------------------------------------------------------------------
+
+
+def outlook_of(market: LiveMarket, owner: Account, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a quote says of regular and free nodes, as data and in words; nothing in a market of another rule."""
+    if not isinstance(market.mechanism, Credits):
+        return {}
+    found = market.mechanism.outlook(market.statement(report), owner.name)
+    regular: dict[str, Any] = {
+        "credits": found.cost,
+        "purse": found.purse,
+        "held": found.needed,
+        "late_from": found.late,
+    }
+    regular |= {"important": found.important, "threshold": found.threshold, "chosen_now": found.chosen}
+    regular |= {"starts_within": found.bound, "so_far_95_percent_within": found.regular_within}
+    free: dict[str, Any] = {"so_far_95_percent_within": found.free_within, "taken_back": found.taken}
+    return {"in_words": in_words(found), "regular": regular, "free": free}
+
+
+def in_words(found: Outlook) -> str:
+    """Return an outlook as a person reads it.
+
+    Examples
+    --------
+    >>> print(in_words(Outlook(96.2, 410.0, 0.0, 17, 4.0, 2.5, 41, 3, 12, 0.04)))
+    regular: about 96 of your 410 credits, from round 17 on if it has not started by then; starts within 41 rounds, so \
+far 95 % within 3. free: so far 95 % start within 12 rounds; 4 % of free runs lost their nodes
+    """
+    return f"{_regular_in_words(found)}. {_free_in_words(found)}"
+
+
+def _regular_in_words(found: Outlook) -> str:
+    if not found.purse:
+        return f"regular: about {_amount(found.cost)} credits, and you have none: it stays free"
+    cost = f"regular: about {_amount(found.cost)} of your {_amount(found.purse)} credits"
+    if found.needed:
+        cost += f" ({_amount(found.needed)} of them are held for your regular jobs)"
+    if not found.covered:
+        return f"{cost}, which do not cover it now: it stays free until they do"
+    if not found.chosen:
+        return f"{cost}, which go to your jobs of importance {found.threshold:.3g} and more, and it has " + (
+            f"{found.important:.3g}: as things are it stays free"
+        )
+    seen = "" if found.regular_within is None else f", so far 95 % within {found.regular_within}"
+    bound = f"starts within {found.bound} rounds" if found.bound is not None else "no bound on its start, so wide it is"
+    return f"{cost}, from round {found.late} on if it has not started by then; {bound}{seen}"
+
+
+def _free_in_words(found: Outlook) -> str:
+    within = "so far not known when they start"
+    if found.free_within is not None:
+        within = f"so far 95 % start within {found.free_within} rounds"
+    taken = "" if found.taken is None else f"; {100 * found.taken:.2g} % of free runs lost their nodes"
+    return f"free: {within}{taken}"
+
+
+def _amount(credits: float) -> str:
+    return f"{credits:.0f}" if credits >= 10 or credits == 0 else f"{credits:.2g}"
