@@ -150,12 +150,18 @@ class Standing(NamedTuple):
         What else it promises to owners, and the information that the market needs. One line each.
     hidden : str
         Where ``truthful_hidden`` is "none", what holds for hidden durations all the same, or why nothing does.
+    lie : str
+        Where truth is not promised, a lie that is known to pay: a test shows it.
+    but : str
+        What a proof of truth leaves out.
     """
 
     status: Literal["proved", "tested", "baseline", "not stated"] = "not stated"
     promises: str = ""
     needs: str = ""
     hidden: str = ""
+    lie: str = ""
+    but: str = ""
 
 
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.mechanism import Standing, Truthful
 
 TRUTH = {  # what each promise means, in a sentence
     "ex post": "truth is best for each job, whatever happens",
     "in expectation": "truth is best for each job, on average over its own duration",
     "up to regret": "truth is best for each job up to a computable regret, if others report truly",
     "none": "truth is not promised",
+}
+
+VERDICTS = {  # what each word of `truth_verdict` means
+    "proved": "truth is proved best for each job",
+    "up to regret": "proved up to a computable regret, if others report truly",
+    "in part": "proved, but for what is named",
+    "fails": "a lie is known to pay",
+    "unknown": "nothing is proved; `marketsched audit` searches for a lie that pays",
 }
 
 PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments
@@ -48,3 +56,32 @@ def printed_promises(mechanism: Any) -> str:
     if (revealed, hidden) != ("none", "none") and not getattr(mechanism, "free_of_charge", False):
         parts.append(PAID)
     return "; ".join(parts)
+
+
+def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
+    """Return what is known of truth-telling under a mechanism: a word of `VERDICTS`, and the lie that it is about.
+
+    Parameters
+    ----------
+    mechanism : Mechanism, or a class of mechanisms
+        One that states a promise and not that it is proved counts as unknown.
+    revealed : bool
+        Whether jobs reveal their durations when they arrive.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.registry import get
+    >>> [truth_verdict(get("mechanism", name), revealed=True) for name in ("bid-price", "pay-as-bid", "vcg")]
+    [('proved', ''), ('fails', 'a part of its value'), ('unknown', '')]
+    >>> truth_verdict(get("mechanism", "bid-price"), revealed=False)
+    ('fails', 'a nearer deadline')
+    """
+    standing = getattr(mechanism, "standing", Standing())
+    promise: Truthful = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")
+    if standing.status == "proved" and standing.but:
+        return "in part", standing.but
+    if promise == "none":
+        return ("fails", standing.lie) if standing.lie else ("unknown", "")
+    if standing.status != "proved":
+        return "unknown", ""
+    return ("up to regret" if promise == "up to regret" else "proved"), ""

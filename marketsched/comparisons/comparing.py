@@ -69,6 +69,7 @@ def compare(
     runs: Count = 20,
     seed: Seed = 0,
     *,
+    against: str | None = None,
     loads: Sequence[float] | None = None,
     data: str | PathLike[str] | None = None,
     optimum_seconds: Amount | None = None,
@@ -96,6 +97,9 @@ def compare(
         Seeds ``seed .. seed + runs - 1``.
     seed : int
         The first one.
+    against : str, optional
+        Of a market: the mechanism that all others are compared with, by welfare and owner by owner (who waits longer);
+        it joins the others. None: of two mechanisms the second, else first come.
     loads : sequence of float, optional
         Of a market: compare at each of these loads. The number of nodes sets the load; for a log, whose nodes are
         fixed, the time between arrivals does (`marketsched.comparisons.loads`). None: the scenario as it is.
@@ -159,7 +163,7 @@ def compare(
     else:
         base = Scenario.of(scenario)
     first = checked_seed(seed, runs)
-    contest = _contest(base, mechanisms, loads, data, optimum_seconds, growth, first)
+    contest = _contest(base, mechanisms, against, loads, data, optimum_seconds, growth, first)
     began = time.perf_counter()
     question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
     question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
@@ -195,6 +199,7 @@ def compare(
 def _contest(
     base: Scenario,
     names: Sequence[str] | None,
+    against: str | None,
     loads: Sequence[float] | None,
     data: str | PathLike[str] | None,
     seconds: float | None,
@@ -204,6 +209,8 @@ def _contest(
     if base.kind != "market":
         if loads is not None:
             raise InvalidParameterError("loads", legal="a market: a cluster has no load that its nodes make")
+        if against is not None:
+            raise InvalidParameterError("against", legal="a market: totals of policies are divided by the first's")
         contest: Contest = get("contest", base.section)(base, names, data, optimum=seconds != 0, growth=growth)
         return contest
     log = is_log({"workload": {"kind": base.workload.kind}})
@@ -211,8 +218,8 @@ def _contest(
         names = CLUSTER_DEFAULT if base.workload.on_cluster else LOG_DEFAULT if log else DEFAULT
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
-        return LoadContest(base, names, loads, data, seconds or 0.0)
-    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first)
+        return LoadContest(base, names, loads, data, seconds or 0.0, against)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against)
 
 
 def _played(stream: Iterator[tuple[int, Found]], keep_interrupted: bool) -> tuple[Found, bool]:

@@ -129,7 +129,7 @@ class FirstComeOnCluster:
         return Bracket(0.0, np.inf if self._setup is None else cluster_bound(self._setup, self._cluster), "dual")
 
 
-def paired_differences(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
+def paired_differences(runs: pd.DataFrame, confidence: float, rival: pd.DataFrame | None = None) -> dict[str, float]:
     """Return the welfare of one mechanism minus that of first-come at flat prices, paired seed by seed.
 
     Parameters
@@ -138,17 +138,22 @@ def paired_differences(runs: pd.DataFrame, confidence: float) -> dict[str, float
         Of one mechanism, one row per seed: ``welfare``, ``opt_high``, and the columns `FLAT`.
     confidence : float
         Of Student's interval of each mean.
+    rival : DataFrame, optional
+        The same of another mechanism, which is compared with, too.
 
     Returns
     -------
     dict
         ``over_NAME`` with ``_low`` and ``_high`` for each of `FLAT`: mean over seeds of the difference as a share
-        of the bound on OPT; NaN where there is none.
+        of the bound on OPT; NaN where there is none. ``over_rival`` is that to the rival.
     """
     found: dict[str, float] = {}
     for name in FLAT:
         each = shares(runs["welfare"] - runs[name], runs["opt_high"]) if name in runs else []
         found |= _named(f"over_{name}", spread(each, confidence))
+    if rival is not None:
+        other = rival.set_index("seed")["welfare"].reindex(runs["seed"]).to_numpy()
+        found |= _named("over_rival", spread(shares(runs["welfare"] - other, runs["opt_high"]), confidence))
     return found
 
 

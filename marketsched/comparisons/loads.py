@@ -25,6 +25,8 @@ from marketsched.mechanisms.legal import Finite
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.worlds.workload import Workload
 
+BY_LOAD = ("owners", "against", "waits")  # tables that are kept
+
 
 class LoadContest:
     """Mechanisms of one market at several loads; see `marketsched.comparisons.comparing.Contest`."""
@@ -40,9 +42,10 @@ class LoadContest:
         loads: Sequence[float],
         data: str | PathLike[str] | None,
         seconds: float,
+        against: str | None = None,
     ) -> None:
         self._base, self._data = base, data
-        self._contest = MechanismContest(base, mechanisms, data, seconds)
+        self._contest = MechanismContest(base, mechanisms, data, seconds, against=against)
         self._loads = _checked_loads(loads)
         self.labels = self._contest.labels
         self.steps = len(self._loads) * self._contest.steps
@@ -54,8 +57,7 @@ class LoadContest:
             return self._play_log(workload, seed, tell)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         rows: list[dict[str, Any]] = []
-        waits: list[pd.DataFrame] = []
-        owners: list[pd.DataFrame] = []
+        tables: Found = {}
         for load in self._loads:
             capacity = workload.capacity_at(load)
             about = {"load": load, "capacity": capacity, "refused": ""}
@@ -68,14 +70,12 @@ class LoadContest:
                 continue
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{**about, **row} for row in found["runs"]]
-            waits += [table.assign(load=load) for table in found.get("waits", [])]
-            owners += [table.assign(load=load) for table in found["owners"]]
-        return {"runs": rows, "notes": [dict(workload.notes)], "owners": owners, **({"waits": waits} if waits else {})}
+            _add(tables, found, load)
+        return {"runs": rows, "notes": [dict(workload.notes)], **tables}
 
     def _play_log(self, once: Workload, seed: int, tell: Tell) -> Found:
         """Return one row per load and mechanism on the nodes of a log, arrivals compressed in time."""
-        section, rows, waits = self._base.workload, list[dict[str, Any]](), list[pd.DataFrame]()
-        owners: list[pd.DataFrame] = []
+        section, rows, tables = self._base.workload, list[dict[str, Any]](), Found()
         capacity = self._base.mechanism.capacity or once.capacity
         for load in self._loads:
             factor = section.stretch * once.load_at(capacity) / load
@@ -83,9 +83,8 @@ class LoadContest:
             workload = self._base.model_copy(update={"workload": stretched}).workload_of(seed, self._data)
             found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
             rows += [{"load": load, "capacity": capacity, "refused": "", **row} for row in found["runs"]]
-            waits += [table.assign(load=load) for table in found.get("waits", [])]
-            owners += [table.assign(load=load) for table in found["owners"]]
-        return {"runs": rows, "notes": [dict(once.notes)], "owners": owners, **({"waits": waits} if waits else {})}
+            _add(tables, found, load)
+        return {"runs": rows, "notes": [dict(once.notes)], **tables}
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.
@@ -102,11 +101,18 @@ class LoadContest:
                 f"loads = {', '.join(f'{load:g}' for load in self._loads)}: at {row['load']:g}, {row['mechanism']}: "
                 f"{row['refused']}: expected lower loads"
             )
-        return load_table(runs, self.labels, CONFIDENCE)
+        return load_table(runs, self.labels, CONFIDENCE, self._contest.rival)
 
     def about(self, found: Found) -> dict[str, Any]:
         """Return the loads, and how long the exact optimum of a seed was allowed to take."""
         return {"loads": list(self._loads), **self._contest.about(found)}
+
+
+def _add(tables: Found, found: Found, load: float) -> None:
+    """Add the tables of owners and waits at one load to those of all."""
+    for name in BY_LOAD:
+        if name in found:
+            tables.setdefault(name, []).extend(table.assign(load=load) for table in found[name])
 
 
 def _way_out(workload: Workload, widest: int, capacity: int) -> str:
@@ -137,7 +143,9 @@ def _checked_loads(loads: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
-def load_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float) -> pd.DataFrame:
+def load_table(
+    runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float, rival: str | None = None
+) -> pd.DataFrame:
     """Return one row per load and mechanism.
 
     ``share`` is the mean over seeds of welfare over the bound on OPT of that seed, ``share_low`` and
@@ -154,16 +162,20 @@ def load_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float)
         In the order of the rows.
     confidence : float
         Of every interval.
+    rival : str, optional
+        The mechanism that all are compared with, beside first-come: ``over_rival``.
     """
     rows = []
     for load in sorted(runs["load"].unique().tolist()):
+        at_load = runs[runs["load"] == load].sort_values("seed")
+        other = None if rival is None else at_load[at_load["mechanism"] == rival]
         for name in mechanisms:
-            own = runs[(runs["load"] == load) & (runs["mechanism"] == name)].sort_values("seed")
-            rows.append({"load": load, "mechanism": name, **_row(own, confidence)})
+            own = at_load[at_load["mechanism"] == name]
+            rows.append({"load": load, "mechanism": name, **_row(own, confidence, other)})
     return pd.DataFrame(rows)
 
 
-def _row(runs: pd.DataFrame, confidence: float) -> dict[str, Any]:
+def _row(runs: pd.DataFrame, confidence: float, rival: pd.DataFrame | None) -> dict[str, Any]:
     played = runs[runs["welfare"].notna()]
     row: dict[str, Any] = {"runs": len(played), "refused": len(runs) - len(played), "nodes": runs["capacity"].mean()}
     row["why"] = runs["refused"].max()
@@ -171,7 +183,7 @@ def _row(runs: pd.DataFrame, confidence: float) -> dict[str, Any]:
         return row
     share = spread(shares(played["welfare"], played["opt_high"]), confidence)
     row |= {"share": share.mean, "share_low": share.low, "share_high": share.high}
-    row |= paired_differences(played, confidence) | flat_shares(played, confidence)
+    row |= paired_differences(played, confidence, rival) | flat_shares(played, confidence)
     row["best_flat_price"] = played["best_flat_price"].mean()
     row["revenue_share"] = spread(shares(played["revenue"], played["opt_high"]), confidence).mean
     row["completed_share"] = played["completed"].sum() / max(played["jobs"].sum(), 1)

@@ -25,10 +25,12 @@ from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, 
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.promises import truth_verdict
 from marketsched.play.hindsight import Bracket
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
 from marketsched.results.schedules import schedule_table
+from marketsched.results.versus import paired_owners
 from marketsched.results.waits import waits_table
 from marketsched.worlds.workload import Workload
 
@@ -63,11 +65,12 @@ class MechanismContest:
         data: str | PathLike[str] | None,
         seconds: float,
         drawn_seed: int | None = None,
+        against: str | None = None,
     ) -> None:
         """Of a log, who ran when in ``drawn_seed`` is kept for pictures."""
         self._drawn_seed = drawn_seed
         self._base, self._data, self._seconds = base, data, seconds
-        self._mechanisms = named_mechanisms(base, mechanisms)
+        self._mechanisms, self.rival = _contestants(base, mechanisms, against)
         self.labels = [each.label for each in self._mechanisms]
         self.steps = len(self.labels) + 2
 
@@ -93,6 +96,7 @@ class MechanismContest:
         schedules: list[pd.DataFrame] = []
         pools: list[pd.DataFrame] = []
         log = "rule" in workload.notes
+        played: dict[str, tuple[pd.DataFrame, NDArray[np.float64]]] = {}
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
             began = time.perf_counter()
@@ -106,7 +110,10 @@ class MechanismContest:
             promises.append({"mechanism": each.label, **_promised(each, setup)})
             result, on_pools, offered = world.result(setup)
             summary = result.outcome
-            by_owner = owners_table(result.job_rows.frame(columns=READ), offered)
+            read = result.job_rows.frame(columns=READ)
+            by_owner = owners_table(read, offered)
+            if self.rival is not None:
+                played[each.label] = read, offered
             owners.append(by_owner.assign(seed=seed, mechanism=each.label))
             if on_pools is not None:
                 pools.append(on_pools.assign(seed=seed, mechanism=each.label))
@@ -133,20 +140,45 @@ class MechanismContest:
             "promises": promises,
             "notes": [dict(workload.notes)],
             "owners": owners,
+            **({"against": self._pairs(played, seed)} if self.rival in played else {}),
             **({"waits": waits} if waits else {}),
             **({"pools": pools} if pools else {}),
             **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
         }
 
+    def _pairs(self, played: Mapping[str, tuple[pd.DataFrame, NDArray[np.float64]]], seed: int) -> list[pd.DataFrame]:
+        """Return what owners wait and get under each mechanism and under the rival."""
+        second = played[str(self.rival)][0]
+        return [
+            paired_owners(first, second, offered).assign(seed=seed, mechanism=label)
+            for label, (first, offered) in played.items()
+            if label != self.rival
+        ]
+
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per mechanism, with its promise in the first seed."""
         promises = tables["promises"].drop_duplicates("mechanism")
-        return summary_table(tables["runs"], self.labels, CONFIDENCE).merge(promises, on="mechanism")
+        found = summary_table(tables["runs"], self.labels, CONFIDENCE, self.rival)
+        return found.merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
-        """Return the time limit of a seed's exact optimum, and the description of the workload."""
+        """Return the rival, the time limit of a seed's exact optimum, and the description of the workload."""
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
-        return {"optimum_seconds": self._seconds, "workload": dict(found["notes"][0]), **drawn}
+        about = {"against": self.rival, "optimum_seconds": self._seconds}
+        return {**about, "workload": dict(found["notes"][0]), **drawn}
+
+
+def _contestants(base: Scenario, tokens: Sequence[str], against: str | None) -> tuple[list[NamedMechanism], str | None]:
+    """Return all contestants, and the label of the one that others are compared with: of two, the second."""
+    named = named_mechanisms(base, tokens)
+    if against is None:
+        return named, named[1].label if len(named) == 2 else None
+    (rival,) = named_mechanisms(base, [against])
+    if rival.label not in [each.label for each in named]:
+        named.append(rival)
+    if len(named) < 2:
+        raise InvalidParameterError(place="against", value=against, legal="another mechanism than the one compared")
+    return named, rival.label
 
 
 class _World:
@@ -182,10 +214,14 @@ def _drawn(workload: Workload, capacity: int, seed: int) -> dict[str, Any]:
 def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:
     promise = mechanism.promise(setup)
     alpha = np.nan if promise.alpha is None else promise.alpha
-    return dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
+    ratio = dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
+    verdict, lie = truth_verdict(setup.mechanism, revealed=setup.table.revealed)
+    return {**ratio, "truthful": verdict, "truthful_but": lie}
 
 
-def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float) -> pd.DataFrame:
+def summary_table(
+    runs: pd.DataFrame, mechanisms: Sequence[str], confidence: float, rival: str | None = None
+) -> pd.DataFrame:
     """Return one row per mechanism.
 
     ``ratio_low`` and ``ratio_high`` enclose E[OPT] / E[welfare] as far as OPT is known: equal where
@@ -194,7 +230,8 @@ def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: flo
     (``losses_seen``: runs that earned less than the bound on OPT; see `ratio_of_means`). ``behind`` is one
     minus the share of the winner's mean welfare, with its interval; the winner has the highest mean welfare here.
     ``over_first_come``, ``over_best_flat`` and ``over_best_flat_known`` are the differences that
-    `paired_differences` makes. ``own``, ``own_q10`` and ``own_worst`` are those of `owners_figures`, means over seeds.
+    `paired_differences` makes, and with a rival ``over_rival``. ``own``, ``own_q10`` and ``own_worst`` are those of
+    `owners_figures`, means over seeds.
 
     Parameters
     ----------
@@ -205,10 +242,13 @@ def summary_table(runs: pd.DataFrame, mechanisms: Sequence[str], confidence: flo
         In the order of the rows.
     confidence : float
         Of every interval.
+    rival : str, optional
+        The mechanism that all are compared with, beside first-come.
     """
     by_name = {name: runs[runs["mechanism"] == name].sort_values("seed") for name in mechanisms}
     winner = max(mechanisms, key=lambda name: by_name[name]["welfare"].mean())
-    return pd.DataFrame([_row(name, by_name[name], by_name[winner], confidence) for name in mechanisms])
+    other = None if rival is None else by_name[rival]
+    return pd.DataFrame([_row(name, by_name[name], by_name[winner], confidence, other) for name in mechanisms])
 
 
 def owners_means(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
@@ -220,7 +260,9 @@ def owners_means(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
     return found
 
 
-def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float) -> dict[str, Any]:
+def _row(
+    name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float, rival: pd.DataFrame | None
+) -> dict[str, Any]:
     welfare, revenue = runs["welfare"].to_numpy(), runs["revenue"].to_numpy()
     best = runs["opt_low"].to_numpy(), runs["opt_high"].to_numpy()
     low, high = (ratio_of_means(opt, welfare, confidence=confidence, least=1.0) for opt in best)
@@ -244,7 +286,7 @@ def _row(name: str, runs: pd.DataFrame, winner: pd.DataFrame, confidence: float)
         "behind": 1 - share.value,
         "behind_low": 1 - share.high,
         "behind_high": 1 - share.low,
-        **paired_differences(runs, confidence),
+        **paired_differences(runs, confidence, rival),
         **owners_means(runs, confidence),
         "exact_optima": int((runs["opt_kind"] == "exact").sum()),
         "seconds": runs["seconds"].mean(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -134,7 +135,9 @@ def _registered_mechanism(name: str) -> str:
     try:
         get("mechanism", name)
     except UnknownNameError:
-        raise ValueError(f"one of {', '.join(mechanism_names())}") from None
+        near = difflib.get_close_matches(name.lower(), mechanism_names(), n=1)
+        legal = f"another name (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}"
+        raise ValueError(legal) from None
     return name
 
 

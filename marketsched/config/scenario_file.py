@@ -76,6 +76,8 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     if _is_log_file(Path(where)):
         return _of_log(Path(where)), str(where)
     data = read_yaml(where)
+    if data is None:
+        raise InvalidParameterError(f"{where}: the file is empty: expected a scenario or a log")
     if not isinstance(data, Mapping):
         raise InvalidParameterError(
             f"{where}: the document = {shown(data)}: expected a table of keys; "

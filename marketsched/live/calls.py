@@ -375,7 +375,7 @@ def _acting_for(turn: Turn, who: Principal, owner: str | None) -> Account:
 def _own_job(turn: Turn, who: Principal, name: str) -> LiveJob:
     """Return a job; another owner's is as unknown as none."""
     if who.role == "owner" and isinstance(name, str) and not name.startswith(f"{who.name}."):
-        raise UnknownNameError(place="job", value=name, legal="a job that was submitted")
+        raise UnknownNameError(place="job", value=name, legal="one of your own jobs")
     return turn.job(name)
 
 

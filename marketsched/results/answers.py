@@ -1,13 +1,37 @@
-"""The answer of a comparison in one sentence: the first mechanism against first come, first served."""
+"""The answer of a comparison in one sentence: the first mechanism against a rival, or first come, first served."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from marketsched.results.versus import FEW
 
 FIRST_COME = ("first-come", "first-come:price=0")  # what is compared with, at price 0
 UNIT = "points of the best possible value"
+
+
+class Rival(NamedTuple):
+    """The mechanism that others are compared with: its name in a sentence, and the column of differences to it."""
+
+    name: str
+    column: str
+    labels: tuple[str, ...]
+
+
+def rival_of(meta: Mapping[str, Any]) -> Rival:
+    """Return the rival of a comparison: the one that was named, else first come, first served."""
+    named = meta.get("against")
+    if named is None or named in FIRST_COME:
+        return Rival("first come, first served", "over_first_come", FIRST_COME)
+    return Rival(str(named), "over_rival", (str(named),))
+
+
+def asked_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
+    """Return the mechanism that the answer is about: the first that is not the rival; empty if there is none."""
+    others = (str(row["mechanism"]) for row in rows if row["mechanism"] not in rival_of(meta).labels)
+    return next(others, "")
 
 
 def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
@@ -16,15 +40,15 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     Parameters
     ----------
     rows : sequence of mapping
-        Of its summary: ``mechanism``, ``over_first_come`` with ``_low`` and ``_high`` (shares of the bound), and
-        ``load`` where there are several.
+        Of its summary: ``mechanism``, ``over_first_come`` or ``over_rival`` with ``_low`` and ``_high`` (shares of the
+        bound), and ``load`` where there are several.
     meta : mapping
-        Of the result.
+        Of the result; ``against`` names the rival.
 
     Returns
     -------
     str
-        Empty where there is nothing but first come, first served.
+        Empty where there is nothing but the rival.
 
     Examples
     --------
@@ -32,36 +56,84 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     >>> answer_of([{**row, "over_first_come_high": -0.005}], {})
     'Here bid-price delivers 2.9 ± 2.4 points of the best possible value less than first come, first served.'
     """
-    asked = next((row["mechanism"] for row in rows if row["mechanism"] not in FIRST_COME), None)
-    own = [row for row in rows if row["mechanism"] == asked and math.isfinite(row.get("over_first_come", math.nan))]
+    rival, asked = rival_of(meta), asked_of(rows, meta)
+    own = [row for row in rows if row["mechanism"] == asked and math.isfinite(row.get(rival.column, math.nan))]
     if not own:
         return ""
     where = "On this log" if "rule" in (meta.get("workload") or {}) else "Here"
+    few = int(meta.get("runs", FEW)) < FEW
+    unranked = f"{where} {asked} and {rival.name} cannot be ranked by {_runs(meta)}, too few for a claim" if few else ""
+    changes = [_Change.of(row, rival.column) for row in own]
     if "load" not in own[0]:
-        return f"{where} {asked} delivers {_difference(own[0])}{_once(meta)}."
+        (change,) = changes
+        return f"{unranked} ({change.shown()} {UNIT})." if few else f"{where} {_sentence(asked, change, rival.name)}."
     several = "; ".join(
-        f"at load {row['load']:g}: {_difference(row, brief=place > 0)}" for place, row in enumerate(own)
+        f"at load {row['load']:g}: {_brief(change) if place else _difference(change, rival.name)}"
+        for place, (row, change) in enumerate(zip(own, changes, strict=True))
     )
-    return f"{where} {asked} delivers {several}{_once(meta)}."
+    return f"{unranked}." if few else f"{where} {asked} delivers {several}."
 
 
-def _difference(row: Mapping[str, Any], brief: bool = False) -> str:
-    """Say one difference: as much, more or less."""
-    difference, high = 100 * row["over_first_come"], 100 * row["over_first_come_high"]
-    half, rival = high - difference, "" if brief else " first come, first served"
-    unit = "points" if brief else UNIT
-    if (math.isfinite(half) and abs(difference) <= half) or abs(difference) < 5e-4:
-        shown = f" ({_shown(difference, half, sign=True)} {unit})" if abs(difference) >= 5e-4 else ""
-        return ("as much, as far as can be told" if brief else f"as much as{rival}, as far as can be told") + shown
-    word = "more" if difference > 0 else "less"
-    return f"{_shown(abs(difference), half)} {unit} {word}" + ("" if brief else f" than{rival}")
+class _Change(NamedTuple):
+    """A difference and half the width of its interval, in points; NaN where there is none."""
+
+    points: float
+    half: float
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], column: str) -> _Change:
+        return cls(100 * row[column], 100 * (row[f"{column}_high"] - row[column]))
+
+    @property
+    def none(self) -> bool:
+        return max(abs(self.points), abs(self.half)) < 5e-4
+
+    @property
+    def open(self) -> bool:
+        """Tell whether there is no interval, or one that holds 0."""
+        return not abs(self.points) > self.half
+
+    def shown(self) -> str:
+        return _shown(self.points, self.half, sign=True)
+
+    def size(self) -> str:
+        return _shown(abs(self.points), self.half)
+
+    @property
+    def word(self) -> str:
+        return "more" if self.points > 0 else "less"
+
+
+def _sentence(asked: str, change: _Change, rival: str) -> str:
+    """Claim a difference only where its interval does not hold 0."""
+    if change.open and not change.none:
+        return f"{asked} and {rival} cannot be told apart ({change.shown()} {UNIT})"
+    return f"{asked} delivers {_difference(change, rival)}"
+
+
+def _runs(meta: Mapping[str, Any]) -> str:
+    return "one run" if meta["runs"] == 1 else f"{meta['runs']} runs"
+
+
+def _difference(change: _Change, rival: str) -> str:
+    """Say a difference at the first load, or the only one."""
+    if change.none:
+        return f"as much as {rival}"
+    if change.open:
+        return f"a value that cannot be told from that of {rival} ({change.shown()} {UNIT})"
+    return f"{change.size()} {UNIT} {change.word} than {rival}"
+
+
+def _brief(change: _Change) -> str:
+    """Say the difference at a further load."""
+    if change.none:
+        return "as much"
+    if change.open:
+        return f"not to be told apart ({change.shown()} points)"
+    return f"{change.size()} points {change.word}"
 
 
 def _shown(x: float, half: float, sign: bool = False) -> str:
     places = 1 if max(abs(x), half if math.isfinite(half) else 0.0) >= 0.1 else 3
     text = f"{x:+.{places}f}" if sign else f"{x:.{places}f}"
     return text + (f" ± {half:.{places}f}" if math.isfinite(half) else "")
-
-
-def _once(meta: Mapping[str, Any]) -> str:
-    return ", in the one run that was made (no interval)" if meta.get("runs") == 1 else ""

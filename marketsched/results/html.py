@@ -18,7 +18,8 @@ MOST_ROWS = 12  # of a table that no view shows
 def notebook_html(result: Result, drawn: bool) -> str:
     """Return headline, tables, remarks and figure of a result as a piece of HTML; every word is escaped."""
     head, tables, notes = parts_of_view(result.view())
-    found = [f"<p><b>{escape(head or repr(result))}</b></p>"]
+    answer, *more = (head or repr(result)).splitlines()
+    found = [f"<p><b>{escape(answer)}</b></p>", *(f"<p>{escape(line)}</p>" for line in more)]
     if not tables and result.tables:
         tables = [frame_table("", result.to_frame().head(MOST_ROWS))]
     found += [_table(table) for table in tables]
@@ -36,7 +37,8 @@ def _table(table: ShownTable) -> str:
         told = (f'<{tag} style="text-align:{side}">{escape(x)}</{tag}>' for side, x in zip(sides, cells, strict=True))
         return f"<tr>{''.join(told)}</tr>"
 
-    return f"<table>{line(table.columns, 'th')}{''.join(line(row, 'td') for row in table.rows)}</table>"
+    title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    return f"<table>{title}{line(table.columns, 'th')}{''.join(line(row, 'td') for row in table.rows)}</table>"
 
 
 def _picture(result: Result) -> str:

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.text import Text
 
-from marketsched.results.answers import answer_of
+from marketsched.results.answers import answer_of, rival_of
 from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_kind import (
     BOUNDS,
+    answer_head,
     drawn_owners,
     flat_remark,
     known_remarks,
@@ -25,6 +26,7 @@ from marketsched.results.mechanisms_kind import (
 from marketsched.results.owners_view import owners_view
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
+from marketsched.results.versus_view import versus_sentences
 from marketsched.results.views import View, plain_table, told_of_log
 from marketsched.results.waits_view import waits_view
 
@@ -57,8 +59,16 @@ class LoadsKind(ResultKind):
         names = len(meta["mechanisms"])
         head = f"{meta['scenario']}: {names} mechanisms at {len(meta['loads'])} loads, {seeds_text(result)}{state}"
         known = any(math.isfinite(row.get("over_best_flat_known", math.nan)) for row in rows)
+        rival = rival_of(meta)
         titles = ["welfare, %\nof bound", "against\nfirst-come at 0", "against best\nflat price"]
-        table = plain_table("nodes", "", *titles, *(["knowing all\ndurations"] if known else []), first="load", room=4)
+        columns = ["over_first_come", "over_best_flat"]
+        if rival.column not in columns:
+            titles.insert(1, f"against\n{rival.name}")
+            columns.insert(0, rival.column)
+        if known:
+            titles.append("knowing all\ndurations")
+            columns.append("over_best_flat_known")
+        table = plain_table("nodes", "", *titles, first="load", room=4)
         names_column = table.columns[2]
         names_column.justify, names_column.no_wrap, names_column.overflow = "left", False, "fold"
         for place, row in enumerate(rows):
@@ -67,14 +77,11 @@ class LoadsKind(ResultKind):
                 table.add_row()
             if first:
                 _flat_rows(table, row, known)
-            table.add_row("", "", *_cells(row, known))
-        answer = answer_of(rows, meta)
-        first = Text(f"{answer}\n{head}" if answer else head, style="" if answer else "bold")
-        first.stylize("bold", 0, len(answer))
+            table.add_row("", "", *_cells(row, columns))
         log, more = told_of_log(meta)
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
         return View(
-            first,
+            answer_head(answer_of(rows, meta), versus_sentences(result), head),
             table,
             *owners_view(rows),
             *waits_view(result),
@@ -98,12 +105,11 @@ def _flat_rows(table: Any, row: Mapping[str, Any], known: bool) -> None:
         load = nodes = ""
 
 
-def _cells(row: Mapping[str, Any], known: bool) -> list[str]:
+def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
     if not row["runs"]:
         return [row["mechanism"], "refused"]
-    names = ("first_come", "best_flat", *(["best_flat_known"] if known else []))
     share = share_difference(row, "share").removeprefix("+")
-    return [row["mechanism"], share, *(share_difference(row, f"over_{name}") for name in names)]
+    return [row["mechanism"], share, *(share_difference(row, name) for name in columns)]
 
 
 def _remarks(result: Result) -> list[str]:

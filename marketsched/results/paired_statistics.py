@@ -20,7 +20,7 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,8 +67,13 @@ def spread(values: ArrayLike, confidence: float = CONFIDENCE) -> Spread:
     if x.size == 1:
         return Spread(mean, np.nan, least, most, np.nan, np.nan)
     deviation = float(x.std(ddof=1))
-    half = float(special.stdtrit(x.size - 1, (1 + confidence) / 2) * deviation / np.sqrt(x.size))
+    half = float(student_half(deviation, x.size, confidence))
     return Spread(mean, deviation, least, most, mean - half, mean + half)
+
+
+def student_half(deviation: Any, n_seeds: Any, confidence: float = CONFIDENCE) -> Any:
+    """Return half the width of Student's interval of a mean, of numbers or tables; NaN where there is no deviation."""
+    return special.stdtrit(np.maximum(n_seeds - 1, 1), (1 + confidence) / 2) * deviation / np.sqrt(n_seeds)
 
 
 class Estimate(NamedTuple):

@@ -175,18 +175,25 @@ class Result:
         found: dict[str, Any] = plain(self._look.data(self))
         return found
 
-    def plot(self) -> Figure:
-        """Return the main figure; a notebook draws it, :func:`marketsched.results.panels.save_figure` writes it.
+    def plot(self, name: str | None = None) -> Figure:
+        """Return a figure; a notebook draws it, :func:`marketsched.results.panels.save_figure` writes it.
+
+        Parameters
+        ----------
+        name : str, optional
+            As of its file in a folder of results: ``owners``, ``schedules``, ... None: the main one.
 
         Raises
         ------
         InvalidParameterError
-            If results of this kind have none.
+            If there is none, or none of this name.
         """
         figures = self._look.figures(self)
         if not figures:
             raise InvalidParameterError(f"a result of kind {self.kind!r} has no figure: expected one that has")
-        return results.panels.shown(figures.get("figure") or next(iter(figures.values())))
+        if name is not None and name not in figures:
+            raise InvalidParameterError(place="name", value=name, legal=f"one of {', '.join(figures)}")
+        return results.panels.shown(figures[name or ("figure" if "figure" in figures else next(iter(figures)))])
 
     def view(self) -> Group | None:
         """Return tables and remarks, as the command prints them with rich."""

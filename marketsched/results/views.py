@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -238,16 +239,22 @@ def parts_of_view(view: Any, details: bool = False) -> tuple[str, list[ShownTabl
     """Return headline, tables and remarks of a command's output.
 
     A page and a notebook then have the terminal's content: the same rows, the same roundings. A page says what
-    ``--details`` adds, too.
+    ``--details`` adds, too. A line right above a table is its title.
     """
-    head, tables, notes = "", [], []
+    head, tables, notes, title = "", [], [], ""
     parts = list(view.renderables) if view is not None else []
     for part in [*parts, *(getattr(view, "details", ()) if details else ())]:
         if isinstance(part, WordTable):
-            tables.append(part.shown())
-        elif isinstance(part, Text) and part.plain:
-            if head or part.plain.startswith("- "):
-                notes.append(part.plain.removeprefix("- "))
-            else:
+            tables.append(replace(part.shown(), title=title))
+            title = ""
+        elif isinstance(part, Text) and part.plain.strip():
+            notes += [title] if title else []
+            title = ""
+            if not head and not part.plain.startswith("- "):
                 head = part.plain
+            elif part.plain.startswith("\n"):
+                title = part.plain.strip()
+            else:
+                notes.append(part.plain.removeprefix("- "))
+    notes += [title] if title else []
     return head, tables, notes

@@ -64,7 +64,10 @@ def _of_waits(waits: pd.DataFrame, by: list[str]) -> Iterable[pd.DataFrame]:
 
 
 def waits_view(result: Result) -> list[Text | WordTable]:
-    """Return the tables of waits, slowdowns and utilisation, ready to print with rich; none without waits."""
+    """Return the tables of waits, slowdowns and utilisation, ready to print with rich; none without waits.
+
+    Users have a table here where no rival is named; with one, `marketsched.results.versus_view` has it.
+    """
     if "waits" not in result.tables:
         return []
     summary, length = waits_summary(result), round_length(result.meta)
@@ -73,7 +76,9 @@ def waits_view(result: Result) -> list[Text | WordTable]:
         for load, own in summary.groupby("load"):
             parts += [Text(f"\nload {load:g}", style="dim"), _first(own, length)]
         return parts
-    users = users_view(result.tables["waits"], length, result.meta["mechanisms"][0])
+    users = (
+        [] if "against" in result.tables else users_view(result.tables["waits"], length, result.meta["mechanisms"][0])
+    )
     return [Text(""), _first(summary, length), *users]
 
 

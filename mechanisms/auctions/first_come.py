@@ -79,7 +79,11 @@ class FirstCome(ArrivalMarket):
     truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
-        "proved", "no job is evicted for another", "a flat price; the best one is known only in hindsight", BY_DEFAULT
+        "proved",
+        "no job is evicted for another",
+        "a flat price; the best one is known only in hindsight",
+        BY_DEFAULT,
+        lie="a nearer deadline",
     )
 
     @legal

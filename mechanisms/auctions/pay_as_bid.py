@@ -30,6 +30,7 @@ class PayAsBid(RoundAuction):
         "baseline",
         "a job that declares its value gains nothing",
         "nothing",
+        lie="a part of its value",
     )
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:

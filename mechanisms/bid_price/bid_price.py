@@ -142,7 +142,11 @@ class BidPrice(KeptMenus):
     truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
-        "proved", "no job is evicted for another", "arrivals so far; better: laws, or yesterday's log", BY_DEFAULT
+        "proved",
+        "no job is evicted for another",
+        "arrivals so far; better: laws, or yesterday's log",
+        BY_DEFAULT,
+        lie="a nearer deadline",
     )
     certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
 

@@ -103,6 +103,7 @@ class TwoOffers(BidPrice):
         "jobs that have left",
         "given its nodes and its offer (class and patience), truth is best for each job, whatever happens, and in the "
         "choice between the offers it is best if the announced odds are believed",
+        but="more nodes than needed, and odds that are not believed",
     )
 
     @legal

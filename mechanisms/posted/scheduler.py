@@ -123,6 +123,7 @@ class PostedPriceMechanism(Rounds):
         "a ratio to the optimum, or with stochastic prices to the relaxed optimum",
         "laws of arrival and duration in every report; for stochastic prices those of all jobs that may come",
         "truth is not promised, since declaring more nodes can pay (gap G1)",
+        lie="more nodes than needed",
     )
     later_jobs_change_nothing: ClassVar[bool] = True
 

@@ -75,6 +75,7 @@ class FairShare(EasyQueue):
         "baseline",
         "no prices; owners who used less go first",
         "wall times in the reports",
+        lie="a second account",
     )
 
     @legal

@@ -39,6 +39,7 @@ class LargestValueFirst(QueueScheduler):
         "baseline",
         "no prices: welfare if every report were true; jobs are evicted for more valuable ones",
         "true values",
+        lie="a larger value",
     )
 
     @legal

@@ -167,15 +167,23 @@ def shown(page):
     return {key: (at(page, key).inner_text(), at(page, f"{key}-beside").inner_text()) for key in keys}
 
 
+def expect_figures(page, figures):
+    """Wait until the page shows these figures: each is drawn by itself, some a moment after the round."""
+    for key, (value, beside) in figures.items():
+        expect(at(page, key)).to_have_text(value)
+        expect(at(page, f"{key}-beside")).to_have_text(beside)
+    assert shown(page) == figures  # all at once, too
+
+
 def test_start_step_change_a_control_and_read_the_numbers(visit):
     page = visit()
     write(page, "Rounds per step", "25")
     press(page, "Step")
     expect(at(page, "round")).to_have_text("25")
-    assert shown(page) == expected(25)
+    expect_figures(page, expected(25))
     press(page, "Step")
     expect(at(page, "round")).to_have_text("50")
-    assert shown(page) == expected(50)
+    expect_figures(page, expected(50))
     choose(page, "Mechanism", "first-come")
     choose(page, "How they lie", "inflate-concurrency")
     for control, text in (
@@ -192,8 +200,8 @@ def test_start_step_change_a_control_and_read_the_numbers(visit):
     press(page, "Step")
     expect(at(page, "round")).to_have_text("25")
     changed = {"mechanism": "first-come", "lie": "inflate-concurrency", "capacity": "9", "load": "150"}
-    assert shown(page) == expected(25, **changed, liars="40", amount="2", seed="8")
-    assert at(page, "groups").locator("tbody tr").count() == 2
+    expect_figures(page, expected(25, **changed, liars="40", amount="2", seed="8"))
+    expect(at(page, "groups").locator("tbody tr")).to_have_count(2)
 
 
 def test_play_and_pause_to_the_end(visit):
@@ -220,14 +228,14 @@ def test_a_job_is_explained(visit):
     press(page, "Step")
     expect(at(page, "round")).to_have_text("40")
     expect(at(page, "starts").locator("tr.ms-chosen")).to_have_count(1)
-    story = at(page, "story").inner_text()
-    assert "The plan starts it" in story and "expected surplus" in story
+    expect(at(page, "story")).to_contain_text("The plan starts it")
+    expect(at(page, "story")).to_contain_text("expected surplus")
     market = played_here(40)
     for name in (market.view().recent[-1][0], market.view().recent[3][0]):
         write(page, "or by name", name)
         expect(at(page, "story").locator("p")).to_have_text(sentences(market.story(name)))
         rows = [list(cells) for _, cells in start_rows(market.story(name))]
-        assert [row.locator("td").all_inner_texts() for row in at(page, "starts").locator("tbody tr").all()] == rows
+        expect(at(page, "starts").locator("tbody td")).to_have_text([text for row in rows for text in row])
     write(page, "or by name", "<i>nobody</i>")
     expect(page.locator(".ms-why")).to_contain_text("no job of this name was submitted so far")
 
@@ -278,7 +286,7 @@ def test_rounds_asked_for_at_once_are_of_the_new_market(visit):
     expect(at(page, "state")).to_have_text(re.compile("^paused after round 6 of"))
     expect(at(page, "load-beside")).to_have_text("of 15")
     expect(at(page, "welfare-beside")).not_to_have_text("bound pending")
-    assert shown(page) == expected(6, capacity="15")
+    expect_figures(page, expected(6, capacity="15"))
 
 
 def test_impatient_clicking(visit):
@@ -311,7 +319,7 @@ def test_a_reload_in_the_middle_begins_anew(visit):
     expect(at(page, "applied")).to_have_text("changed: not applied yet")
     page.reload()
     ready(page)
-    assert shown(page) == expected(0)
+    expect_figures(page, expected(0))
 
 
 def test_it_can_be_used_without_a_mouse(visit):
@@ -341,7 +349,8 @@ def test_every_panel_and_figure_is_explained(visit):
     press(page, "Step")
     expect(at(page, "round")).to_have_text("4")
     panels = page.locator(".ms-panel")
-    assert panels.count() == 5 and panels.locator(".ms-help").count() == 5
+    expect(panels).to_have_count(5)
+    expect(panels.locator(".ms-help")).to_have_count(5)
     assert all(len(words) > 60 for words in panels.locator(".ms-help").all_inner_texts())
     tiles = page.locator(".ms-number").all()
     assert len(tiles) == 9 and all(len(tile.get_attribute("title")) > 20 for tile in tiles)
@@ -359,10 +368,10 @@ def test_a_second_visitor_has_a_market_of_their_own(visit):
     press(second, "Play")
     press(first, "Step")
     expect(at(first, "round")).to_have_text("10")
-    assert at(first, "load-beside").inner_text() == "of 12"
+    expect(at(first, "load-beside")).to_have_text("of 12")
     first.close()
     expect(at(second, "state")).to_have_text(re.compile("^over: all"))
-    assert at(second, "load-beside").inner_text() == "of 20"
+    expect(at(second, "load-beside")).to_have_text("of 20")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -116,7 +116,7 @@ def test_everybody_sees_prices_and_queue_and_no_job(visit):
     expect(page.locator("h1")).to_have_text("Institute-of-Mechanics")
     expect(page.locator("#load")).to_have_text("6 of 8 nodes are busy; up to 10 jobs wait")
     expect(page.locator("#prices")).to_contain_text("Credits for a node and round; now")
-    assert page.locator("#prices svg rect").count() == 48
+    expect(page.locator("#prices svg rect")).to_have_count(48)
     expect(page.locator("#promises")).to_contain_text("truth is best for each job")
     for part in ("account", "quote", "jobs", "owners"):
         expect(page.locator(f"#{part}-part")).to_be_hidden()

@@ -17,6 +17,7 @@ from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork, Ta
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.mechanism import Standing, takes_owner
 from marketsched.mechanisms.promises import TRUTH, printed_promises
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, promises_of
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
@@ -252,6 +253,66 @@ def test_two_offers_refuses_values_that_rise():
     with pytest.raises(InvalidReportError, match=r"job 'A': values = \{8: 9.0, 7: 0.0\}: expected values"):
         market.submit("A", StatementOfWork(1, 1, rising, law))
     market.submit("A", StatementOfWork(1, 1, falling, law))
+
+
+# -- lies that are stated to pay ----------------------------------------------------------------------------
+
+ELSEWHERE = {  # the test of each other lie that a mechanism states
+    "bid-price": "tests/mechanisms/test_near_the_horizon.py",
+    "first-come": "tests/mechanisms/test_near_the_horizon.py",
+    "posted-price": "tests/mechanisms/posted/test_gaps.py",
+    "exponential": "tests/mechanisms/posted/test_gaps.py",
+    "stochastic": "tests/mechanisms/posted/test_gaps.py",
+}
+
+
+def due(birth, value):
+    """Return a job of one node and round that is worth ``value`` if it starts at once."""
+    return StatementOfWork(birth, 1, DeadlineValue(value, birth + 1), [(birth, 1, 1.0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "truth", "lie"),
+    [
+        ("pay-as-bid", [("x", due(1, 1.0))], ("a", due(1, 9.0)), ("a", due(1, 2.0))),
+        ("largest-value-first", [("x", due(1, 5.0))], ("a", due(1, 1.0)), ("a", due(1, 9.0))),
+        (  # who had a round before is second to x, a new account is not
+            "fair-share",
+            [("a", due(1, 1.0)), ("x", due(2, 9.0))],
+            ("a", due(2, 5.0)),
+            ("a new account", due(2, 5.0)),
+        ),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_lie_that_is_stated_pays(name, others, truth, lie):
+    value = truth[1].value.highest
+
+    def utility_of(report):
+        market = get_mechanism(
+            name, capacity=1, horizon=4, max_concurrency=1, max_duration=1, max_value=9.0, max_delay=4
+        )
+        events = []
+        for round_number in (1, 2, 3):
+            jobs = {"mine": report, **{f"other {i}": each for i, each in enumerate(others)}}
+            born = {job: each for job, each in jobs.items() if each[1].birth == round_number}
+            for job, (owner, sow) in born.items():
+                market.submit(job, sow, **({"owner": owner} if takes_owner(market) else {}))
+            for job in born:
+                market.arrive(job, 1)
+            cleared = market.advance()
+            events += cleared
+            events += [market.complete(e.job) for e in cleared if e.kind is EventKind.START]
+        mine = [event for event in events if event.job == "mine" and event.kind is EventKind.COMPLETE]
+        return sum(value - event.payment for event in mine)
+
+    assert utility_of(lie) > utility_of(truth)
+
+
+def test_every_lie_that_is_stated_has_a_test():
+    shown = {"pay-as-bid", "largest-value-first", "fair-share", *ELSEWHERE}
+    ours = {n for n in mechanism_names() if get("mechanism", n).__module__.startswith("marketsched.")}
+    assert {n for n in ours if getattr(get("mechanism", n), "standing", Standing()).lie} <= shown
 
 
 # -- one source ---------------------------------------------------------------------------------------------

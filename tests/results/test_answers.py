@@ -14,23 +14,30 @@ def row(mechanism, difference, half, load=None):
 @pytest.mark.parametrize(
     ("difference", "half", "said"),
     [
-        (0.3718, 0.066, "37.2 ± 6.6 points of the best possible value more than first come, first served"),
-        (-0.029, 0.024, "2.9 ± 2.4 points of the best possible value less than first come, first served"),
-        (0.01, 0.02, "as much as first come, first served, as far as can be told (+1.0 ± 2.0 points of the best"),
-        (0.0, 0.0, "as much as first come, first served, as far as can be told."),
-        (0.05, float("nan"), "5.0 points of the best possible value more than first come, first served"),
+        (0.3718, 0.066, "delivers 37.2 ± 6.6 points of the best possible value more than first come, first served."),
+        (-0.029, 0.024, "delivers 2.9 ± 2.4 points of the best possible value less than first come, first served."),
+        (0.01, 0.02, "and first come, first served cannot be told apart (+1.0 ± 2.0 points of the best possible"),
+        (0.0, 0.0, "delivers as much as first come, first served."),
+        (0.05, float("nan"), "and first come, first served cannot be told apart (+5.0 points"),
     ],
 )
-def test_one_load(difference, half, said):
+def test_a_claim_needs_an_interval_without_0(difference, half, said):
     rows = [row("first-come", 0.0, 0.0), row("bid-price", difference, half), row("vcg", 0.5, 0.1)]
-    assert f"Here bid-price delivers {said}" in answer_of(rows, {"runs": 3})
+    assert f"Here bid-price {said}" in answer_of(rows, {"runs": 3})
 
 
-def test_several_loads_and_a_log_and_one_run():
-    rows = [row("bid-price", -0.0002, 0.0001, 0.8), row("bid-price", 0.05, 0.01, 1.2)]
-    assert answer_of(rows, {"workload": {"rule": "x"}, "runs": 1}) == (
+@pytest.mark.parametrize(("runs", "said"), [(1, "one run"), (2, "2 runs")])
+def test_fewer_than_three_seeds_make_no_claim(runs, said):
+    answer = answer_of([row("reserve-second", 0.159, 0.01)], {"runs": runs})
+    assert answer.startswith(f"Here reserve-second and first come, first served cannot be ranked by {said}, too few")
+    assert "delivers" not in answer_of([row("bid-price", 0.159, 0.01, 0.8)], {"runs": runs})
+
+
+def test_several_loads_and_a_log():
+    rows = [row("bid-price", -0.0002, 0.0001, 0.8), row("bid-price", 0.05, 0.01, 1.2), row("bid-price", 0.0, 0.02, 2)]
+    assert answer_of(rows, {"workload": {"rule": "x"}, "runs": 3}) == (
         "On this log bid-price delivers at load 0.8: 0.020 ± 0.010 points of the best possible value less than first "
-        "come, first served; at load 1.2: 5.0 ± 1.0 points more, in the one run that was made (no interval)."
+        "come, first served; at load 1.2: 5.0 ± 1.0 points more; at load 2: not to be told apart (+0.0 ± 2.0 points)."
     )
 
 

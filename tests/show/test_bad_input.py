@@ -106,7 +106,7 @@ def test_duplicate_names(here):
         ),
         ("name: x\nname: y\n", "bad.yaml: line 2, column 1: the key 'name' twice: expected a YAML document"),
         ("name: [x\n", "bad.yaml: line 2, column 1: "),
-        ("", "bad.yaml: the document = None: expected a table of keys"),
+        ("", "bad.yaml: the file is empty: expected a scenario"),
         ("- 1\n", "bad.yaml: the document = [1]: expected a table of keys"),
     ],
 )

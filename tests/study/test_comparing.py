@@ -334,6 +334,65 @@ def test_wrong_tokens(tokens, error, message):
         named_mechanisms(Scenario.from_dict(MAYBE), tokens)
 
 
+def test_rows_state_what_is_known_of_truth():
+    found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=3)
+    assert found.summary["truthful"].tolist() == ["proved", "fails", "unknown", "up to regret"]
+    text = " ".join(printed(found.view(), 200).split())
+    assert "is truth best? proved (truth is proved best for each job): bid-price; up to" in text
+    assert "fails (a lie is known to pay): pay-as-bid (a part of its value)" in text
+
+
+def contended():
+    """Return a log of three users: two of many jobs, one of a single job, on two nodes."""
+    rows = ["submit_s,run_s,processors,user"]
+    rows += [f"{600 * i},{600 * (1 + i % 3)},{1 + i % 2},{'ab'[i % 2]}" for i in range(40)]
+    return "\n".join([*rows, "3000,600,1,c"]) + "\n"
+
+
+@pytest.fixture
+def log_file(tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_text(contended())
+    return path
+
+
+def test_against_compares_with_the_one_that_is_named(log_file):
+    """Differences to the rival, and owner by owner, are those of the tables of runs and owners."""
+    found = compare(log_file, ["easy-backfill", "first-come"], runs=3, against="fair-share")
+    assert found.meta["against"] == "fair-share" and found.meta["mechanisms"][-1] == "fair-share"
+    runs = found.runs.pivot(index="seed", columns="mechanism", values="welfare")
+    best = found.runs.drop_duplicates("seed").set_index("seed")["opt_high"]
+    for row in found.records():
+        wanted = ((runs[row["mechanism"]] - runs["fair-share"]) / best).mean()
+        assert row["over_rival"] == pytest.approx(wanted)
+    owners = found.tables["owners"].set_index(["mechanism", "seed", "owner"])["own"]
+    for row in found.tables["against"].to_dict("records"):
+        key = row["seed"], row["owner"]
+        assert row["first_own"] == pytest.approx(owners[(row["mechanism"], *key)], nan_ok=True)
+        assert row["second_own"] == pytest.approx(owners[("fair-share", *key)], nan_ok=True)
+    text = " ".join(printed(found.view(), 160).split())
+    assert "fair-share" in text.partition(".")[0] and "of 3 users wait less under easy-backfill than under" in text
+    assert len(found.plot("against").axes) == 2
+
+
+def test_two_mechanisms_are_compared_with_each_other(log_file):
+    found = compare(log_file, ["fair-share", "easy-backfill"], runs=3, loads=[0.7, 2])
+    assert found.meta["against"] == "easy-backfill"
+    assert found.summary.loc[found.summary["mechanism"] == "easy-backfill", "over_rival"].eq(0).all()
+    text = " ".join(printed(found.view(), 160).split())
+    assert "as much as easy-backfill" in text and "At load 2: " in text
+    assert compare(log_file, ["fair-share", "easy-backfill", "first-come"], runs=1).meta["against"] is None
+
+
+def test_a_rival_is_another_mechanism(log_file):
+    with pytest.raises(InvalidParameterError, match="against = 'kai': expected another mechanism than the one comp"):
+        compare(log_file, ["kai"], against="kai")
+    with pytest.raises(InvalidParameterError, match="name = 'bars': expected one of figure, "):
+        compare(log_file, ["kai"], runs=1).plot("bars")
+    with pytest.raises(InvalidParameterError, match="against: expected a market"):
+        compare("cluster-pai", against="ogasched")
+
+
 def test_what_is_promised():
     hidden = {**SIX_FOR_FIVE, "workload": {**SIX_FOR_FIVE["workload"]}}
     points = [{"arrival": 1, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
@@ -377,9 +436,14 @@ def test_a_ratio_in_words():
     assert ratio_text(np.inf, np.inf) == "nothing earned"
 
 
-def test_the_figure_says_what_the_table_says():
+def test_figures_say_what_the_table_says():
     found = compare(MAYBE, ["posted-price", "first-come", "first-come:price=5"], runs=9)
-    left, right = found.plot().axes
+    (dots,) = found.plot().axes  # no owner has enough jobs for a panel of its own
+    best_first = found.summary.sort_values("over_first_come", ascending=False)
+    assert [label.get_text() for label in dots.get_yticklabels()] == best_first["mechanism"].tolist()
+    drawn = [line.get_xdata()[0] for line in dots.lines if line.get_marker() == "o"]
+    assert drawn == pytest.approx(100 * best_first["over_first_come"].to_numpy())
+    left, right = found.plot("bounds").axes
     assert [label.get_text() for label in left.get_yticklabels()] == found.summary["mechanism"].tolist()
     texts = [text.get_text() for text in left.texts]
     assert ratio_text(*found.summary.loc[0, ["ratio_low", "ratio_high"]]) in texts
@@ -403,6 +467,8 @@ def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
     folder = market_file.parent / "out"
     names = {
         "timings.json",
+        "against.parquet",
+        "bounds.png",
         "owners.parquet",
         "runs.parquet",
         "summary.parquet",

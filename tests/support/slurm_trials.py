@@ -20,10 +20,11 @@ WITH_FAST_SLURM = pytest.mark.skipif(
 )
 
 
+PATIENCE = 300.0  # seconds; daemons share the machine with other work
 SETTINGS = {"MessageTimeout": "1", "ReturnToService": "0"}  # s; a node that was set down stays so
 
 
-def until(what, seconds=60.0):
+def until(what, seconds=PATIENCE):
     """Wait until something is true; while Slurm does not answer, it is not."""
     end = time.monotonic() + seconds
     while True:
@@ -118,7 +119,7 @@ class Trial:
         (found,) = [each for each in self.slurm.jobs() if each.id == number]
         return "HELD" if found.held else found.state
 
-    def step_until(self, what, seconds=60.0):
+    def step_until(self, what, seconds=PATIENCE):
         """Let the bridge look until something is true."""
 
         def looked():

@@ -27,6 +27,7 @@ from marketsched.show.commands.tools import (
     asked_mechanisms,
     file_name,
     finish,
+    known_mechanisms,
     known_scenarios,
     log_changes,
     one_line_errors,
@@ -53,6 +54,15 @@ def compare(
         ),
     ] = None,
     mechanism: MechanismOption = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a market: compare all with this mechanism, user by user, too. (default: of two the second)",
+            metavar="NAME[:KEY=VALUE]",
+            show_default=False,
+            autocompletion=known_mechanisms,
+        ),
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -121,6 +131,8 @@ def compare(
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
         if loads is not None and (adversary or (base is not None and base.kind != "market")):
             raise InvalidParameterError(f"--loads {loads}", legal="a scenario of jobs, without --adversary")
+        if against is not None and (adversary or over is not None):
+            raise InvalidParameterError(f"--against {against}", legal="a market, without --adversary or --over")
         if adversary:
             if base is not None and base.kind != "market":
                 raise InvalidParameterError("--adversary", legal="a scenario of kind jobs, not a cluster")
@@ -136,6 +148,7 @@ def compare(
         options["executor"] = scheduler
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
+        options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
         if content is not None and config.scenario_file.is_log(content):
             _say_what_it_takes(base, names, LOG_RUNS if runs is None else runs, options)

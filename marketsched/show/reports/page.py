@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TEMPLATE, STYLE = "report.jinja", "report.css"
 OPEN_LINES = 40  # a longer document is folded
+FEW_NOTES = 4  # more are folded
 PNG_HEAD, PNG_TAIL = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 # Entries of a manifest with a place of their own on the page.
 ELSEWHERE = {"versions", "cases", "durations", "format", "name", "scenario", "complete", "expected", "headlines"}
@@ -105,6 +106,7 @@ def report_page(folder: str | Path) -> str:
         style=style,
         style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         kind=kind_of(found.kind).title,
+        few_notes=FEW_NOTES,
         parts=parts,
         versions=[(str(name), told(each)) for name, each in found.meta["versions"].items()],
         version=__version__,
