@@ -14,7 +14,7 @@ from marketsched import results
 from marketsched.mechanisms.promises import VERDICTS
 from marketsched.results.answers import answer_of, rival_of
 from marketsched.results.kinds import ResultKind
-from marketsched.results.mechanisms_figure import bounds_figure, differences_figure
+from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.pools_view import pools_remarks, pools_view
@@ -83,8 +83,9 @@ class MechanismsKind(ResultKind):
         found |= drawn_owners(result)
         if "schedules" in result.tables:
             about, title = result.meta["schedules"], result.meta["scenario"]
-            found["schedules"] = results.schedules_figure.schedules_figure(result.schedules, about, title)
-            found["gantt"] = results.schedules_figure.gantt_figure(result.schedules, about, title)
+            shown = result.schedules[result.schedules["mechanism"].isin(drawn_names(result))]
+            found["schedules"] = results.schedules_figure.schedules_figure(shown, about, title)
+            found["gantt"] = results.schedules_figure.gantt_figure(shown, about, title)
         found["bounds"] = bounds_figure(result)
         return found
 
