@@ -148,7 +148,7 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.set_xlim(1 - 0.06 * (right - 1), right)
     axes.set_xlabel("E[OPT] / E[welfare]: 1 is the best schedule in hindsight")
     axes.tick_params(axis="y", length=0)
-    handles: list[Any] = [Line2D([], [], color=RATIO, linewidth=9, label="left open by the bounds on OPT")]
+    handles: list[Any] = [Line2D([], [], color=RATIO, linewidth=9, label="OPT lies between its two bounds")]
     if drawn:
         handles.append(
             Line2D(

@@ -23,7 +23,7 @@ from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
 MOST_POINTS = 90  # of a line over time
 WINDOW = 72  # rounds of a Gantt chart
 ACROSS = 2  # charts of one mechanism beside each other
-CLASSES = {0: ("patient", BLUES[2]), 1: ("in between", BLUES[1]), 2: ("urgent", BLUES[0]), -1: ("no class", GREY)}
+CLASSES = {0: ("patient", BLUES[2]), 1: ("middle", BLUES[1]), 2: ("urgent", BLUES[0]), -1: ("no class", GREY)}
 
 
 def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) -> Figure:
