@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from rich.console import Group
 from rich.text import Text
 
@@ -198,6 +199,8 @@ def _panel(ax: Axes, panel: pd.DataFrame) -> None:
         if banded:
             ax.fill_between(line["x"], line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0)
     first = panel.iloc[0]
+    if (panel["x"] % 1 == 0).all():  # seeds and slots are whole
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set(title=first["panel"], xlabel=first["x_label"], ylabel=first["y_label"])
     if first["log"]:
         ax.set_yscale("log")

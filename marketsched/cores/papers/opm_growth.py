@@ -142,7 +142,7 @@ def whole_horizon_growth(
     for h, horizon in enumerate(slots.tolist()):
         ends = np.full(per_slot.size, horizon)
         jobs = MachineJobs(np.zeros_like(ends), ends, per_slot * horizon, weights, exponents)
-        best = offline_optimum(jobs, price, theta, tolerance=1e-9)
+        best = offline_optimum(jobs, price, theta, tolerance=1e-7)
         for s in range(runs):
             draws, speeds = streams[h * runs + s].spawn(2)
             known = theta if known_rates else None
