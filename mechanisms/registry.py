@@ -334,11 +334,19 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
 
 
 def _built(what: str, maker: Callable[..., Any], **parameters: Any) -> Mechanism:
-    """Return a new mechanism; without ``rng`` if its maker does not take it."""
+    """Return a new mechanism; without ``rng`` if its maker, or the one it passes all parameters on to, takes none."""
     from marketsched.mechanisms.forwarding import as_mechanism  # needs numpy, which the names alone do not
 
-    if "rng" in parameters and not takes_anything(maker) and "rng" not in parameters_of(maker):
-        parameters.pop("rng")
+    if "rng" in parameters and "rng" not in parameters_of(maker):
+        without = {name: value for name, value in parameters.items() if name != "rng"}
+        if not takes_anything(maker):
+            return as_mechanism(call_with(what, maker, without))
+        try:
+            return as_mechanism(call_with(what, maker, parameters))
+        except TypeError as error:
+            if "unexpected keyword argument 'rng'" not in str(error):
+                raise
+        return as_mechanism(call_with(what, maker, without))
     return as_mechanism(call_with(what, maker, parameters))
 
 
