@@ -44,6 +44,18 @@ class Accounting:
         Qualities of service, and what ``sacctmgr`` sets of each: ``{"free": ["UsageFactor=0"]}``.
     users : mapping of str to str
         Users beside the cluster's own, and the one quality that each may have.
+
+    Raises
+    ------
+    SlurmError
+        If slurmdbd or a database is not installed.
+
+    Examples
+    --------
+    >>> Accounting(Path("/tmp/c"), {"free": ["UsageFactor=0"]}, {"ann": "free"}).lines(7031)[
+    ...     "AccountingStoragePort"
+    ... ]  # doctest: +SKIP
+    '7031'
     """
 
     def __init__(self, folder: Path, qos: Mapping[str, Sequence[str]], users: Mapping[str, str]) -> None:
