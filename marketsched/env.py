@@ -93,6 +93,8 @@ class MarketEnv(ParallelEnv):
         value that is declared (1: the truth).
     data : path, optional
         Folder of recorded traces.
+    regret : bool
+        Whether infos of the last step have ``regret``, as `regrets` returns it; each agent costs one more play.
     render_mode : None
         There is nothing to render.
 
@@ -122,10 +124,12 @@ class MarketEnv(ParallelEnv):
         *,
         menu: ReportMenu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
+        regret: bool = False,
         render_mode: None = None,
     ) -> None:
         self._markets = _Markets.of(source, data)
         self.menu = _menu_of(menu)
+        self._regret = regret
         there = self._markets.owners
         chosen = sorted(there) if owners is None else list(owners)
         if not chosen or len(set(chosen)) < len(chosen) or not there.issuperset(chosen):
@@ -140,6 +144,9 @@ class MarketEnv(ParallelEnv):
         self.action_spaces = dict.fromkeys(chosen, done)
         self._seeds = np.random.default_rng()
         self._turns: OwnersTurns | None = None
+        self._number = 0  # seed of the market
+        self._acted: list[dict[str, float]] = []  # actions of each turn
+        self._earned: dict[str, float] = {}  # in all turns
 
     def observation_space(self, agent: str) -> Box:
         """Return the space of an owner's observations: `OBSERVED`, each in [-1, 1]."""
@@ -158,6 +165,7 @@ class MarketEnv(ParallelEnv):
         number = int(self._seeds.integers(2**31)) if seed is None else seed
         self._turns = OwnersTurns(self._markets.setup(number), self.possible_agents, self.menu)
         self.agents = self._turns.owners
+        self._number, self._acted, self._earned = number, [], dict.fromkeys(self.agents, 0.0)
         return self._observations(self.agents), self._infos(self.agents)
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -183,16 +191,50 @@ class MarketEnv(ParallelEnv):
         missing = [owner for owner in playing if owner not in actions]
         if missing:
             raise InvalidParameterError("is missing", place=f"action of {missing[0]}", legal="one of each agent")
-        earned = self._turns.act({owner: float(np.asarray(each).item()) for owner, each in actions.items()})
+        asked = {owner: float(np.asarray(each).item()) for owner, each in actions.items()}
+        earned = self._turns.act(asked)
         self.agents = self._turns.owners
+        self._acted.append(asked)
+        for owner, utility in earned.items():
+            self._earned[owner] = self._earned.get(owner, 0.0) + utility
         still = set(self.agents)
         return (
             self._observations(playing),
             {owner: earned.get(owner, 0.0) for owner in playing},
             {owner: owner not in still for owner in playing},
             dict.fromkeys(playing, False),
-            self._infos(playing),
+            self._with_regret(self._infos(playing)),
         )
+
+    def regrets(self) -> dict[str, float]:
+        """Return by owner what the truth in all its turns would have earned more, others as they were, credits.
+
+        Negative: its actions were worth more. 0 of a report that changes nothing: under posted menus most do, so that
+        a learner whose regret is 0 need not be truthful. Each owner costs one more play of the market.
+
+        Raises
+        ------
+        EventError
+            If the market is not over.
+        """
+        if self._turns is None or self.agents:
+            raise EventError("regrets: the market is not over; expected steps until no agent is left")
+        return {owner: self._truth_earns(owner) - earned for owner, earned in self._earned.items()}
+
+    def _truth_earns(self, owner: str) -> float:
+        """Return what an owner that tells the truth earns in this market, all other actions as they were."""
+        turns = OwnersTurns(self._markets.setup(self._number), self.possible_agents, self.menu)
+        truth, total = {owner: float(self.menu.truth)}, 0.0
+        acted = iter(self._acted)
+        while turns.owners:
+            total += turns.act({**next(acted, {}), **truth}).get(owner, 0.0)
+        return total
+
+    def _with_regret(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        if not self._regret or self.agents:
+            return infos
+        found = self.regrets()
+        return {owner: {**info, "regret": found.get(owner, 0.0)} for owner, info in infos.items()}
 
     def act(self, actions: NDArray[Any], place: Mapping[str, int]) -> OwnersTurns:
         """Play a turn in which the owners that are due act as an array says, at their places; return the market."""
@@ -246,7 +288,7 @@ class OwnerEnv(gymnasium.Env):
 
     Parameters
     ----------
-    source, menu, data
+    source, menu, data, regret
         As for `MarketEnv`.
     owner : str, optional
         Who decides; None: the first owner by name.
@@ -277,11 +319,12 @@ class OwnerEnv(gymnasium.Env):
         *,
         menu: ReportMenu | Bids | Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
+        regret: bool = False,
         render_mode: None = None,
     ) -> None:
         markets = _Markets.of(source, data)
         owner = min(markets.owners, default="") if owner is None else owner
-        self._env = MarketEnv(markets, [owner], menu=menu)
+        self._env = MarketEnv(markets, [owner], menu=menu, regret=regret)
         self.owner = owner
         self.menu = self._env.menu
         self.render_mode = render_mode
@@ -302,6 +345,10 @@ class OwnerEnv(gymnasium.Env):
         """Report the job that is due; return observation, reward, terminated, truncated and info."""
         observations, rewards, ended, _, infos = self._env.step({self.owner: action})
         return observations[self.owner], float(rewards[self.owner]), ended[self.owner], False, infos[self.owner]
+
+    def regret(self) -> float:
+        """Return what the truth would have earned more in this market, credits; see `MarketEnv.regrets`."""
+        return self._env.regrets().get(self.owner, 0.0)
 
     def result(self) -> RunResult:
         """Return the tables of the market so far, as of a run."""

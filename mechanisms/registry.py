@@ -328,15 +328,26 @@ def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, 
     missing = [name for name, each in known.items() if each.required and name not in parameters]
     if missing:
         raise InvalidParameterError(f"{what} lacks {', '.join(missing)}: expected {legal}")
+    undefined = sorted(getattr(function, "__abstractmethods__", ()))
+    if undefined:
+        raise InvalidParameterError(f"{what} does not define {', '.join(undefined)}", legal="a class that defines all")
     return function(**parameters)
 
 
 def _built(what: str, maker: Callable[..., Any], **parameters: Any) -> Mechanism:
-    """Return a new mechanism; without ``rng`` if its maker does not take it."""
+    """Return a new mechanism; without ``rng`` if its maker, or the one it passes all parameters on to, takes none."""
     from marketsched.mechanisms.forwarding import as_mechanism  # needs numpy, which the names alone do not
 
-    if "rng" in parameters and not takes_anything(maker) and "rng" not in parameters_of(maker):
-        parameters.pop("rng")
+    if "rng" in parameters and "rng" not in parameters_of(maker):
+        without = {name: value for name, value in parameters.items() if name != "rng"}
+        if not takes_anything(maker):
+            return as_mechanism(call_with(what, maker, without))
+        try:
+            return as_mechanism(call_with(what, maker, parameters))
+        except TypeError as error:
+            if "unexpected keyword argument 'rng'" not in str(error):
+                raise
+        return as_mechanism(call_with(what, maker, without))
     return as_mechanism(call_with(what, maker, parameters))
 
 

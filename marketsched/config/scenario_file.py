@@ -14,7 +14,7 @@ from typing import Any
 
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError, shown
-from marketsched.mechanisms.registry import get, names
+from marketsched.mechanisms.registry import get, mechanism_names, names
 from marketsched.worlds.logs import KINDS
 
 OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
@@ -71,13 +71,18 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
             raise UnknownNameError(f"log {str(where)!r}: no such file")
         near = difflib.get_close_matches(Path(where).stem.lower(), scenario_names(), n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
+        if isinstance(where, str) and where in mechanism_names():
+            hint = f" ({where!r} is a mechanism: a scenario names one as mechanism.name)"
         names = ", ".join(scenario_names())
         raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
     if _is_log_file(Path(where)):
         return _of_log(Path(where)), str(where)
     data = read_yaml(where)
     if data is None:
-        raise InvalidParameterError(f"{where}: the file is empty: expected a scenario or a log")
+        raise InvalidParameterError(
+            f"{where}: the file is empty: expected a scenario or a log; "
+            "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
+        )
     if not isinstance(data, Mapping):
         raise InvalidParameterError(
             f"{where}: the document = {shown(data)}: expected a table of keys; "

@@ -61,8 +61,9 @@ class Claim:
     why : str
         Why it may come out otherwise here, as far as known.
     setting : str
-        Where it was measured at another setting than the paper's, in words: the row then stands beside the paper's
-        setting, and its verdict is not counted. Empty: at the paper's, as far as it states one.
+        Why its verdict is not counted, in words: it was measured at another setting than the paper's, is counted with
+        another row, or is a control that the paper says nothing about. Empty: counted, at the paper's setting as far as
+        it states one.
     """
 
     quantity: str

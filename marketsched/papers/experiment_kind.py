@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from rich.console import Group
 from rich.text import Text
 
@@ -159,12 +160,20 @@ def _figure(result: Result) -> Figure:
     claims, meta = result.table, result.meta
     panels = [each for _, each in result.lines.groupby("panel", sort=False)]
     with matplotlib.rc_context({**STYLE, "font.size": 9}):
-        height = max(4.0, 0.34 * len(claims) + 1.6)
+        key = 0.2 * max(panel["line"].nunique() for panel in panels) + 0.2  # inches, below a panel
+        height = max(key + 4.4, 0.34 * len(claims) + 1.6)
         figure = Figure(figsize=(5.2 * len(panels) + 8.0, height), layout="constrained")
-        axes = figure.subplots(1, len(panels) + 1, width_ratios=[*[1.0] * len(panels), 0.9], squeeze=False)[0]
-        for ax, panel in zip(axes, panels, strict=False):
+        drawn = min(4.6, height - key)
+        grid = figure.add_gridspec(
+            2, len(panels) + 1, width_ratios=[*[1.0] * len(panels), 0.9], height_ratios=[drawn, height - drawn]
+        )
+        for column, panel in enumerate(panels):
+            ax = figure.add_subplot(grid[0, column])
             _panel(ax, panel)
-        _claims_drawn(axes[-1], claims)
+            below = figure.add_subplot(grid[1, column])
+            below.axis("off")
+            below.legend(*ax.get_legend_handles_labels(), loc="upper left", frameon=False, fontsize=8)
+        _claims_drawn(figure.add_subplot(grid[:, -1]), claims)
         keys = [Line2D([], [], color=colour, linewidth=2, label=word) for word, colour in COLOURS.items()]
         paper = {"color": INK, "marker": "D", "fillstyle": "none", "linestyle": "none"}
         keys.append(Line2D([], [], label="paper (< >: a side)", **paper))  # type: ignore[arg-type]
@@ -190,10 +199,11 @@ def _panel(ax: Axes, panel: pd.DataFrame) -> None:
         if banded:
             ax.fill_between(line["x"], line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0)
     first = panel.iloc[0]
+    if (panel["x"] % 1 == 0).all():  # seeds and slots are whole
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set(title=first["panel"], xlabel=first["x_label"], ylabel=first["y_label"])
     if first["log"]:
         ax.set_yscale("log")
-    ax.legend(frameon=False, fontsize=8)
 
 
 def _claims_drawn(ax: Axes, claims: pd.DataFrame) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -83,14 +83,20 @@ def experiment(
     return register
 
 
-def beside(own: Found, other: Found, setting: str) -> Found:
-    """Return an experiment at the paper's setting, with the claims of the same at another one beside it.
+def beside(own: Found, others: Mapping[str, Found]) -> Found:
+    """Return an experiment at the paper's setting, with the claims of the same at other ones beside it.
 
-    ``setting`` says in words what is other there; figures are those of the paper's setting, runs of both.
+    Keys say in words what is other there; figures are those of the paper's setting, runs of all.
     """
-    rows = [CheckedClaim(replace(row.claim, setting=setting), row.measured) for row in other.rows]
-    runs = [own.runs.assign(setting=""), other.runs.assign(setting=setting)]
+    rows = [uncounted(row, setting) for setting, other in others.items() for row in other.rows]
+    runs = [own.runs.assign(setting=""), *(other.runs.assign(setting=words) for words, other in others.items())]
     return Found([*own.rows, *rows], own.panels, own.sizes, pd.concat(runs, ignore_index=True))
+
+
+def uncounted(row: CheckedClaim, because: str) -> CheckedClaim:
+    """Return a row whose verdict is not counted, with the reason in front of one that it has already."""
+    setting = "; ".join(words for words in (because, row.claim.setting) if words)
+    return CheckedClaim(replace(row.claim, setting=setting), row.measured)
 
 
 @dataclass(slots=True)

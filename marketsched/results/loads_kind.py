@@ -27,7 +27,7 @@ from marketsched.results.owners_view import owners_view
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_sentences
-from marketsched.results.views import View, plain_table, told_of_log
+from marketsched.results.views import View, plain_table, told_of_log, warnings_of
 from marketsched.results.waits_view import waits_view
 
 MARKERS = "osD^vP*X"
@@ -81,6 +81,7 @@ class LoadsKind(ResultKind):
         log, more = told_of_log(meta)
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
         return View(
+            *warnings_of(meta),
             answer_head(answer_of(rows, meta), versus_sentences(result), head),
             table,
             *owners_view(rows),

@@ -11,7 +11,7 @@ from rich.text import Text
 from marketsched import results
 from marketsched.results.kinds import ResultKind
 from marketsched.results.tables import columns_of
-from marketsched.results.views import View, amount, flat, percent, plain_table, told_of_log
+from marketsched.results.views import View, amount, flat, percent, plain_table, told_of_log, warnings_of
 from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class MarketKind(ResultKind):
         first, more = told_of_log(result.meta)
         users = _users(result) if first else []
         said, detailed = ([Text(f"- {remark}") for remark in each] for each in (first, more))
-        return View(*found.renderables, *said, *users, details=detailed)
+        return View(*warnings_of(result.meta), *found.renderables, *said, *users, details=detailed)
 
     def figures(self, result: Result) -> dict[str, Figure]:
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None

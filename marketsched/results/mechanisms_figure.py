@@ -39,8 +39,7 @@ def differences_figure(comparison: Result, seeds: str) -> Figure:
         12 inches wide; six mechanisms at most, that of the answer among them; lines are intervals.
     """
     rival, meta = rival_of(comparison.meta), comparison.meta
-    named = {asked_of(comparison.records(), meta), *rival.labels}
-    rows, left_out = _drawn(comparison.records(), named, rival.column)
+    rows, left_out = _drawn(comparison)
     fair = any(math.isfinite(row.get("own_q10", math.nan)) for row in rows)
     with matplotlib.rc_context(STYLE):
         height = 1.5 + 0.5 * len(rows)
@@ -66,10 +65,17 @@ def differences_figure(comparison: Result, seeds: str) -> Figure:
     return figure
 
 
-def _drawn(rows: Sequence[dict[str, Any]], named: set[str], column: str) -> tuple[list[dict[str, Any]], int]:
+def drawn_names(comparison: Result) -> list[str]:
+    """Return the mechanisms that figures show: the best six, those of the answer among them."""
+    return [str(row["mechanism"]) for row in _drawn(comparison)[0]]
+
+
+def _drawn(comparison: Result) -> tuple[list[dict[str, Any]], int]:
     """Return the rows of the best mechanisms, those of the answer among them, and how many are left out."""
-    found = sorted(rows, key=lambda row: (row["mechanism"] not in named, -_value(row, column)))[:MOST]
-    return sorted(found, key=lambda row: -_value(row, column)), len(rows) - len(found)
+    rows, rival = comparison.records(), rival_of(comparison.meta)
+    named = {asked_of(rows, comparison.meta), *rival.labels}
+    found = sorted(rows, key=lambda row: (row["mechanism"] not in named, -_value(row, rival.column)))[:MOST]
+    return sorted(found, key=lambda row: -_value(row, rival.column)), len(rows) - len(found)
 
 
 def _value(row: Mapping[str, Any], name: str) -> float:
@@ -142,7 +148,7 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.set_xlim(1 - 0.06 * (right - 1), right)
     axes.set_xlabel("E[OPT] / E[welfare]: 1 is the best schedule in hindsight")
     axes.tick_params(axis="y", length=0)
-    handles: list[Any] = [Line2D([], [], color=RATIO, linewidth=9, label="left open by the bounds on OPT")]
+    handles: list[Any] = [Line2D([], [], color=RATIO, linewidth=9, label="OPT lies between its two bounds")]
     if drawn:
         handles.append(
             Line2D(

@@ -14,13 +14,22 @@ from marketsched import results
 from marketsched.mechanisms.promises import VERDICTS
 from marketsched.results.answers import answer_of, rival_of
 from marketsched.results.kinds import ResultKind
-from marketsched.results.mechanisms_figure import bounds_figure, differences_figure
+from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.pools_view import pools_remarks, pools_view
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_figure, versus_sentences, versus_view
-from marketsched.results.views import View, amount, at_least_percent, percent, plain_table, ratio_text, told_of_log
+from marketsched.results.views import (
+    View,
+    amount,
+    at_least_percent,
+    percent,
+    plain_table,
+    ratio_text,
+    told_of_log,
+    warnings_of,
+)
 from marketsched.results.waits_view import classes_view, waits_view
 from marketsched.results.word_table import WordTable
 
@@ -50,6 +59,7 @@ class MechanismsKind(ResultKind):
         log, more_of_log = told_of_log(meta)
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
         return View(
+            *warnings_of(meta),
             head,
             _main_table(rows, meta),
             *owners_view(rows),
@@ -73,8 +83,9 @@ class MechanismsKind(ResultKind):
         found |= drawn_owners(result)
         if "schedules" in result.tables:
             about, title = result.meta["schedules"], result.meta["scenario"]
-            found["schedules"] = results.schedules_figure.schedules_figure(result.schedules, about, title)
-            found["gantt"] = results.schedules_figure.gantt_figure(result.schedules, about, title)
+            shown = result.schedules[result.schedules["mechanism"].isin(drawn_names(result))]
+            found["schedules"] = results.schedules_figure.schedules_figure(shown, about, title)
+            found["gantt"] = results.schedules_figure.gantt_figure(shown, about, title)
         found["bounds"] = bounds_figure(result)
         return found
 

@@ -11,18 +11,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from marketsched.results.market_figure import BLUES, TimeAxis
-from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
+from marketsched.results.panels import GREY, INK, MUTED, STYLE, look, short
 from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
 
 MOST_POINTS = 90  # of a line over time
 WINDOW = 72  # rounds of a Gantt chart
-ACROSS = 2  # Gantt charts beside each other
-CLASSES = {0: ("patient", BLUES[2]), 1: ("in between", BLUES[1]), 2: ("urgent", BLUES[0]), -1: ("no class", GREY)}
+ACROSS = 2  # charts of one mechanism beside each other
+CLASSES = {0: ("patient", BLUES[2]), 1: ("middle", BLUES[1]), 2: ("urgent", BLUES[0]), -1: ("no class", GREY)}
 
 
 def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) -> Figure:
@@ -31,7 +32,7 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
     Parameters
     ----------
     schedules : DataFrame
-        As of `marketsched.results.schedules.schedule_table`, mechanisms below each other.
+        As of `marketsched.results.schedules.schedule_table`, mechanisms below each other (six at most are legible).
     about : mapping
         ``capacity``, ``rounds``, ``last_birth``, ``round_seconds`` and ``seed`` of the market.
     title : str
@@ -40,46 +41,65 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
     Returns
     -------
     Figure
-        12 x 5 inches. A line on the right ends at the share of all jobs that was done.
+        12 inches wide. A panel of busy nodes for each mechanism; a line on the right ends at the share of all jobs that
+        was done.
     """
     names = list(dict.fromkeys(schedules["mechanism"]))
     rounds = min(int(about["rounds"]), int(about["last_birth"]) + WINDOW)
     clock = TimeAxis(rounds, about["round_seconds"])
-    width = -(-rounds // MOST_POINTS)
+    rows = -(-len(names) // ACROSS)
     with matplotlib.rc_context(STYLE):
-        lines = -(-len(names) // 4)
-        figure, (left, right) = frame(
-            2, title, f"seed {about['seed']}", wspace=0.16, top=0.8 - 0.05 * lines, bottom=0.13
-        )
-        figure.set_size_inches(12, 5)
+        height = 2.6 + 1.1 * max(rows, 2)
+        figure = Figure(figsize=(12, height), facecolor="white")
+        grid = figure.add_gridspec(
+            rows, ACROSS + 1, width_ratios=[*[1.0] * ACROSS, 1.5], left=0.06, right=0.985, top=1 - 1.25 / height,
+            bottom=0.6 / height, wspace=0.2, hspace=0.45,
+        )  # fmt: skip
+        right = figure.add_subplot(grid[:, ACROSS])
+        first: Axes | None = None
         for place, name in enumerate(names):
+            axes = figure.add_subplot(grid[place // ACROSS, place % ACROSS], sharex=first, sharey=first)
+            first = first or axes
             own = schedules[schedules["mechanism"] == name]
-            busy = _means(busy_nodes(own, rounds), width) / about["capacity"]
-            left.plot(
-                clock.edges[:-1:width] + width * clock.step / 2, 100 * busy, linewidth=1.4, alpha=0.85, **look(place)
+            _draw_busy(axes, busy_nodes(own, rounds) / about["capacity"], clock, look(place)["color"])
+            axes.axvline(
+                clock.edges[min(int(about["last_birth"]), rounds)], color=GREY, linewidth=0.8, linestyle=(0, (2, 2))
             )
+            axes.set_title(name, fontsize=10.5, loc="left", pad=3)
+            below = place + ACROSS < len(names)
+            axes.tick_params(labelbottom=not below, labelleft=place % ACROSS == 0)
+            axes.set_xlabel("" if below else clock.unit)
             slow = np.sort(own["bounded_slowdown"].dropna().to_numpy())
             right.step(slow, 100 * np.arange(1, slow.size + 1) / len(own), where="post", linewidth=1.8, **look(place))
-        left.axvline(
-            clock.edges[min(int(about["last_birth"]), rounds)], color=GREY, linewidth=0.8, linestyle=(0, (2, 2))
-        )
-        left.set_ylim(0, 104)
-        left.set_title("busy nodes, %; dotted: the last submission", fontsize=12, loc="left")
-        left.set_xlabel(clock.unit)
-        left.xaxis.set_major_locator(clock.ticks())
         right.set_xscale("log")
         right.set_xlim(left=0.97)
         right.xaxis.set_major_formatter(FuncFormatter(short))
         right.set_ylim(0, 104)
-        right.set_title("jobs done with at most this bounded slowdown, % of all", fontsize=12, loc="left")
+        right.set_title("jobs done within this bounded slowdown, %", fontsize=12, loc="left")
         right.set_xlabel("bounded slowdown")
-        for axes in (left, right):
-            axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
-        legend(figure, names, rows=lines)
+        right.grid(color=GREY, alpha=0.25, linewidth=0.6)
+        handles = [Line2D([], [], linewidth=2, label=name, **look(place)) for place, name in enumerate(names)]
+        right.legend(handles=handles, loc="lower right", frameon=False, fontsize=9.5)
+        figure.text(0.012, 1 - 0.15 / height, title, fontsize=15, fontweight="bold", va="top", color=INK)
+        figure.text(0.985, 1 - 0.17 / height, f"seed {about['seed']}", fontsize=11, va="top", ha="right", color=MUTED)
+        busy = "busy nodes, %; dotted: the last submission"
+        figure.text(0.06, 1 - 0.7 / height, busy, fontsize=12, va="top", color=INK)
     return figure
 
 
-def _means(values: NDArray[np.int64], width: int) -> NDArray[np.float64]:
+def _draw_busy(axes: Axes, shares: NDArray[np.float64], clock: TimeAxis, colour: str) -> None:
+    """Draw the share of busy nodes over time, means over blocks of rounds."""
+    width = -(-shares.size // MOST_POINTS)
+    middles = clock.edges[:-1:width] + width * clock.step / 2
+    axes.fill_between(middles, 100 * _means(shares, width), color=colour, alpha=0.45, linewidth=0)
+    axes.plot(middles, 100 * _means(shares, width), color=colour, linewidth=1.1)
+    axes.set_ylim(0, 104)
+    axes.set_yticks([0, 50, 100])
+    axes.xaxis.set_major_locator(clock.ticks())
+    axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
+
+
+def _means(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Return means over blocks of ``width`` rounds; the last may be shorter."""
     starts = np.arange(0, values.size, width)
     return np.asarray(np.add.reduceat(values, starts) / np.diff(np.r_[starts, values.size]))

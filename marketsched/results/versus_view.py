@@ -136,7 +136,7 @@ def _longest_and_shortest(table: pd.DataFrame, all_of_them: bool) -> dict[str, p
     """Return those who wait longest and least in comparison, clear of 0 unless there are too few runs."""
     clear = directions(table, "wait_rounds")
     if all_of_them:
-        clear = np.sign(table["wait_rounds"].to_numpy()).astype(np.int64)
+        clear = np.sign(np.nan_to_num(table["wait_rounds"].to_numpy())).astype(np.int64)
     longer = table[clear > 0].nlargest(MOST, "wait_rounds")
     return {"wait longer": longer, "wait less": table[clear < 0].nsmallest(MOST, "wait_rounds")}
 

@@ -36,6 +36,7 @@ class View(Group):
         self.details = tuple(details)
 
 
+WARNING = "NOTE: "
 FIRST_OF_LOG = ("source", "nodes", "rule", "values", "deadlines", "rows left out")  # the rest with --details
 
 
@@ -45,12 +46,18 @@ def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     Returns
     -------
     first, more : list of str
-        Remarks for every reader, and further ones.
+        Remarks for every reader, and further ones; `warnings_of` has what stands above all.
     """
-    notes = meta.get("workload") or {}
+    notes = {what: found for what, found in (meta.get("workload") or {}).items() if what != "warnings"}
     told = notes.items() if "rule" in notes else ()
     first = [f"{what}: {found}" for what, found in told if what.startswith(FIRST_OF_LOG)]
     return first, [f"{what}: {found}" for what, found in told if not what.startswith(FIRST_OF_LOG)]
+
+
+def warnings_of(meta: Mapping[str, Any]) -> list[Text]:
+    """Return what was not honoured of a log, or is made up, a line each: to be shown above the answer."""
+    notes = str((meta.get("workload") or {}).get("warnings", ""))
+    return [Text(f"{WARNING}{line}", style="yellow") for line in notes.splitlines()]
 
 
 def percent(x: float) -> str:
@@ -250,7 +257,9 @@ def parts_of_view(view: Any, details: bool = False) -> tuple[str, list[ShownTabl
         elif isinstance(part, Text) and part.plain.strip():
             notes += [title] if title else []
             title = ""
-            if not head and not part.plain.startswith("- "):
+            if part.plain.startswith(WARNING):
+                notes.append(part.plain)
+            elif not head and not part.plain.startswith("- "):
                 head = part.plain
             elif part.plain.startswith("\n"):
                 title = part.plain.strip()

@@ -32,6 +32,7 @@ from marketsched.show.commands.tools import (
     ForceOption,
     JsonOption,
     MechanismOption,
+    NodesOption,
     OutOption,
     SeedOption,
     SetOption,
@@ -99,6 +100,7 @@ def run(
     ],
     mechanism: MechanismOption = None,
     seed: SeedOption = 0,
+    nodes: NodesOption = None,
     days: DaysOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
@@ -119,7 +121,9 @@ def run(
         policies = asked_mechanisms(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
         chosen = config.scenario.Scenario.from_dict(
-            config.scenario_file.with_changes(content, [*own, *log_changes(days, columns, strict), *(changes or [])]),
+            config.scenario_file.with_changes(
+                content, [*own, *log_changes(days, columns, strict, nodes), *(changes or [])]
+            ),
             source=source,
         )
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)

@@ -303,7 +303,13 @@ def owners_in_mesa(ran):
     assert low > 0 > high
 
 
+def market_on_a_page(ran):
+    honest, lying = (ran.number(rf"{liars} of ten lie: .* welfare ([\d.]+)") for liars in (0, 5))
+    assert honest > lying
+
+
 HEADLINES = {
+    "market-on-a-page": market_on_a_page,
     "owners-in-mesa": owners_in_mesa,
     "live-agents": live_agents,
     "gpu-cluster": gpu_cluster,
@@ -373,6 +379,8 @@ def test_every_example_has_a_headline():
 def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
     if "slurm" in name and (missing := missing_programs(fast=True)):
         pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")
+    if name == "market-on-a-page":
+        pytest.importorskip("solara", reason="the page needs the extra viz, as in `make browser`")
     if name in MINUTES and draws.PART > 1:
         pytest.skip("takes more than a minute: `make thorough` runs it")
     ran = check_example(name, tmp_path)

@@ -17,7 +17,7 @@ from marketsched.papers.claims import VERDICTS, Claim, exact_row, mean_row, rati
 from marketsched.papers.experiments import EXPERIMENTS
 from marketsched.papers.markets import best_reservations, sampling_error, toy_values
 from marketsched.papers.reproducing import reproduce, reproduce_all
-from marketsched.papers.runs import Bench
+from marketsched.papers.runs import Bench, Found, beside, uncounted
 from marketsched.show.cli import app
 from refusals import refused
 
@@ -118,6 +118,15 @@ def test_a_reason_says_what_the_interval_shows():
     assert exact_row(Claim("q", "s", "at most", 0.0, 0.0, why="known"), 0.0).reason == ""
     with pytest.raises(InvalidParameterError, match="finite"):
         mean_row(Claim("q", "s", "number", 0.1, 0.0), [math.nan, 1.0])
+
+
+def test_a_claim_that_is_counted_elsewhere_says_so_beside_any_other_setting():
+    row = mean_row(Claim("q", "s", "number", 0.1, 0.0, setting="the same row as in Table 2"), [0.10, 0.11, 0.09])
+    assert uncounted(row, "step (26)").claim.setting == "step (26); the same row as in Table 2"
+    own, other = (
+        Found([mean_row(Claim("q", "s", "above", 0.0, 0.0), [1.0, 2.0])], [], "", pd.DataFrame()) for _ in "12"
+    )
+    assert [each.claim.setting for each in beside(own, {"step (26)": other}).rows] == ["", "step (26)"]
 
 
 # --- the markets of the mechanism paper -------------------------------------------------------------

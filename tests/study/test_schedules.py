@@ -82,7 +82,14 @@ def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
     found.save(tmp_path / "out")
     assert {"figure.png", "schedules.png", "gantt.png"} <= {each.name for each in (tmp_path / "out").iterdir()}
     pd.testing.assert_frame_equal(load(tmp_path / "out").schedules, found.schedules)
-    assert set(load(tmp_path / "out")._look.figures(found)) == {"figure", "owners", "schedules", "gantt"}
+    assert set(load(tmp_path / "out")._look.figures(found)) == {
+        "figure",
+        "against",
+        "owners",
+        "schedules",
+        "gantt",
+        "bounds",
+    }
 
 
 def test_loads_show_waits_and_say_how_wide_jobs_fit(log):

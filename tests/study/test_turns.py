@@ -13,7 +13,9 @@ from marketsched.agents.learning import ReportMenu
 from marketsched.agents.lies import InflateConcurrency, ScaleDuration, ScaleValue, ShiftDeadline
 from marketsched.env import OBSERVED, Bids, MarketEnv, OwnerEnv, OwnersVectorEnv, parallel_env
 from marketsched.mechanisms import StatementOfWork
+from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.registry import register
 from marketsched.study.learning.played_turns import PlayedTurns
 from marketsched.study.learning.turns import OwnersTurns
 from refusals import refused
@@ -273,3 +275,46 @@ def test_a_vector_step_is_a_step_of_the_parallel_environment(menu):
         ([-1] * many.num_envs, "0 .."),
     ):
         refused(lambda bad=bad: many.step(np.array(bad)), words)
+
+
+# -- regret against the truth -----------------------------------------------------------------------------------
+
+
+def bidding(mechanism, factor, seed, **options):
+    """Let three owners bid the same factor of their values to the end; return the environment and the last infos."""
+    env = MarketEnv(contested_market(mechanism, n_owners=3, capacity=1), menu=Bids(2.0), **options)
+    env.reset(seed=seed)
+    infos = {}
+    while env.agents:
+        *_, infos = env.step({owner: np.array([factor], np.float32) for owner in env.agents})
+    return env, infos
+
+
+@register("mechanism", "at half a credit")
+def posted(**limits):
+    return FirstCome(price=0.5, **limits)
+
+
+@pytest.mark.parametrize("mechanism", ["at half a credit", "pay-as-bid"])
+def test_the_truth_has_no_regret(mechanism):
+    env, infos = bidding(mechanism, 1.0, 1, regret=True)
+    assert set(env.regrets().values()) == {0.0} and infos
+    assert all(info["regret"] == 0.0 for info in infos.values())
+
+
+def test_regret_is_what_a_lie_loses_under_a_posted_price_and_gains_under_pay_as_bid():
+    lost = [regret for seed in range(8) for regret in bidding("at half a credit", 0.05, seed)[0].regrets().values()]
+    assert min(lost) >= -1e-9 and max(lost) > 0.1
+    paid = [regret for seed in range(8) for regret in bidding("pay-as-bid", 0.5, seed)[0].regrets().values()]
+    assert min(paid) < -0.1  # bids of a half win, too, and pay less than a bid of the truth would
+
+
+def test_regret_is_asked_for_at_the_end():
+    env = OwnerEnv(contested_market("bid-price", n_owners=3))
+    env.reset(seed=1)
+    with pytest.raises(EventError, match="the market is not over"):
+        env.regret()
+    ended = False
+    while not ended:
+        _, _, ended, _, info = env.step(env.menu.truth)
+    assert env.regret() == 0.0 and "regret" not in info

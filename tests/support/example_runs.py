@@ -25,6 +25,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+WIDGETS = "application/vnd.jupyter.widget-view+json"
 PRINTED = re.compile(r"^```text\n(.*?)^```$", re.M | re.S)
 
 
@@ -92,9 +93,16 @@ def _of_notebook(executed: Path, done: subprocess.CompletedProcess[str]) -> Ran:
 
 
 def outputs_of(notebook: Path) -> list[list[dict[str, Any]]]:
-    """Return what the code cells of a notebook put out, as it is stored: text, and pictures of few colours."""
+    """Return what the code cells of a notebook put out, as it is stored: text, and pictures of few colours.
+
+    A page of widgets has no picture of its own: that cell puts out nothing here.
+    """
     cells = json.loads(notebook.read_text())["cells"]
-    return [[_stored(each) for each in cell["outputs"]] for cell in cells if cell["cell_type"] == "code"]
+    return [
+        [_stored(each) for each in cell["outputs"] if WIDGETS not in each.get("data", {})]
+        for cell in cells
+        if cell["cell_type"] == "code"
+    ]
 
 
 def _stored(output: dict[str, Any]) -> dict[str, Any]:
@@ -119,10 +127,10 @@ def small_picture(png: bytes) -> bytes:
 
 
 def store(notebook: Path, cells: list[list[dict[str, Any]]]) -> None:
-    """Store the outputs of the code cells of a notebook."""
+    """Store the outputs of the code cells of a notebook; one without output keeps the picture of its page."""
     book = json.loads(notebook.read_text())
     for cell, outputs in zip((each for each in book["cells"] if each["cell_type"] == "code"), cells, strict=True):
-        cell["outputs"], cell["execution_count"] = outputs, None
+        cell["outputs"], cell["execution_count"] = outputs or cell["outputs"], None
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
 
 

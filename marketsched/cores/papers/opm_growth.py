@@ -1,6 +1,6 @@
-"""Measured regret and Fit_T of OPS over horizons and seeds, beside what the OPM paper's theorems allow.
+"""Measured regret and Fit_T of OPM over horizons and seeds, beside what the OPM paper's theorems allow.
 
-One job for the whole horizon, budgets kept by the multipliers alone, machines that finish a unit
+Jobs that stay for the whole horizon (one: OPS), budgets kept by the multipliers alone, machines that finish a unit
 of work in a slot with probability theta_i: independent over slots, as Assumption 1 asks. The budget
 per slot is the same at every horizon. Constants that the paper hides in O(.) are not made up: `fit_bound` leaves out
 the O(1) of OPM (23), and `regret_scale` is the function inside O(.) of OPM (24) and (101).
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.opm.offline import offline_optimum, regret
-from marketsched.mechanisms.allocation.opm.opm import Ops
+from marketsched.mechanisms.allocation.opm.opm import Opm
 from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite, Whole
@@ -27,7 +27,7 @@ FLOATS = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class SingleJobGrowth:
+class WholeHorizonGrowth:
     """Regret and fit by seed and horizon.
 
     Attributes
@@ -93,28 +93,28 @@ def regret_scale(
     return scale
 
 
-def single_job_growth(
+def whole_horizon_growth(
     prices: ArrayLike,
     rates: ArrayLike,
-    budget_per_slot: float,
-    utility: PowerUtility,
+    budgets_per_slot: ArrayLike,
+    utilities: Sequence[PowerUtility],
     horizons: Sequence[int],
     *,
     seeds: int = 20,
     confidence: float = 0.05,
     known_rates: bool = False,
     rng: np.random.Generator | int | None = None,
-) -> SingleJobGrowth:
-    """Play OPS at several horizons, several times each.
+) -> WholeHorizonGrowth:
+    """Play OPM at several horizons, several times each, with jobs that are there from the first slot to the last.
 
     Parameters
     ----------
     prices, rates : array_like of float, shape (M,)
         p_i and theta_i, in [0, 1].
-    budget_per_slot : float
-        B / T, credits.
-    utility : PowerUtility
-        f.
+    budgets_per_slot : array_like of float, shape (N,)
+        B_j / T, credits.
+    utilities : sequence of PowerUtility
+        f_j, one for each budget.
     horizons : sequence of int
         T.
     seeds : int
@@ -133,33 +133,35 @@ def single_job_growth(
     """
     price = float_array("prices", prices, (None,), lowest=0.0, highest=1.0)
     theta = float_array("rates", rates, price.shape, lowest=0.0, highest=1.0)
-    per_slot = Finite("(0, inf)").check("budget_per_slot", budget_per_slot)
+    per_slot = float_array("budgets_per_slot", budgets_per_slot, (len(utilities),), lowest=1e-12)
     runs = Whole(1).check("seeds", seeds)
     slots = np.array([Whole(1).check("horizons", t) for t in horizons], dtype=np.int64)
     streams = np.random.default_rng(rng).spawn(runs * slots.size)
-    regrets, fits = np.empty((runs, slots.size)), np.empty((runs, slots.size))
+    regrets, fits, bounds = np.empty((runs, slots.size)), np.empty((runs, slots.size)), []
+    weights, exponents = np.array([[f.weight, f.exponent] for f in utilities]).reshape(-1, 2).T
     for h, horizon in enumerate(slots.tolist()):
-        budget = per_slot * horizon
-        job = MachineJobs(*(np.array([x]) for x in (0, horizon, budget, utility.weight, utility.exponent)))
-        best = offline_optimum(job, price, theta, tolerance=1e-9)
+        ends = np.full(per_slot.size, horizon)
+        jobs = MachineJobs(np.zeros_like(ends), ends, per_slot * horizon, weights, exponents)
+        best = offline_optimum(jobs, price, theta, tolerance=1e-7)
         for s in range(runs):
             draws, speeds = streams[h * runs + s].spawn(2)
-            ops = Ops(
-                price, horizon, budget, utility, confidence=confidence, strict_budget=False, rng=draws, slack=0.0,
-                known_rates=theta if known_rates else None,
-            )  # fmt: skip
-            regrets[s, h] = regret(job, best, [_work_of(ops, theta, horizon, speeds)])
-            fits[s, h] = ops.fit
-    bounds = [fit_bound([per_slot * t], [t], price.size, confidence) for t in slots.tolist()]
-    return SingleJobGrowth(slots, regrets, fits, regret_scale(slots, price.size, confidence), np.array(bounds))
+            known = theta if known_rates else None
+            opm = Opm(price, horizon, confidence, strict_budget=False, rng=draws, known_rates=known)
+            for j, (budget, utility) in enumerate(zip(jobs.budgets.tolist(), utilities, strict=True)):
+                opm.add_job(j, horizon, budget, utility)
+            regrets[s, h] = regret(jobs, best, _works_of(opm, theta, horizon, speeds, per_slot.size))
+            fits[s, h] = opm.fit
+        bounds.append(fit_bound(jobs.budgets, ends, price.size, confidence))
+    return WholeHorizonGrowth(slots, regrets, fits, regret_scale(slots, price.size, confidence), np.array(bounds))
 
 
-def _work_of(ops: Ops, theta: FLOATS, horizon: int, speeds: np.random.Generator) -> float:
-    """Play one run; return the work done."""
-    total = 0.0
+def _works_of(opm: Opm, theta: FLOATS, horizon: int, speeds: np.random.Generator, jobs: int) -> FLOATS:
+    """Play one run; return the work done of each job."""
+    totals = np.zeros(jobs)
     for _ in range(horizon):
-        used = ops.allocate() >= 0
+        decision = opm.allocate()
+        used = decision >= 0
         work = np.where(used & (speeds.random(theta.size) < theta), 1.0, 0.0)
-        ops.update(work)
-        total += work.sum()
-    return float(total)
+        opm.update(work)
+        totals += np.bincount(decision[used], weights=work[used], minlength=jobs)
+    return totals

@@ -91,7 +91,8 @@ class GangOgaPolicy:
 class OpmPolicy:
     """OPM. ``theory`` stands for the values of Theorem 3 in the OPM paper.
 
-    ``estimate=false`` counts every rate as 1, ``known_rates=true`` uses the true mean rates.
+    ``estimate=false`` counts every rate as 1, ``known_rates=true`` uses the true mean rates,
+    ``redraw=false`` keeps one uniform number per machine for the draws of all slots.
     """
 
     core: ClassVar[str] = "opm"
@@ -105,6 +106,7 @@ class OpmPolicy:
     strict_budget: bool = True
     estimate: bool = True
     known_rates: bool = False
+    redraw: bool = True
     threads: Count = 1
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from marketsched.show.commands.tools import (
     ForceOption,
     JsonOption,
     MechanismOption,
+    NodesOption,
     OutOption,
     SchedulerOption,
     SeedOption,
@@ -87,6 +88,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    nodes: NodesOption = None,
     days: DaysOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
@@ -121,7 +123,9 @@ def compare(
         content = (
             None
             if content is None
-            else config.scenario_file.with_changes(content, [*log_changes(days, columns, strict), *(changes or [])])
+            else config.scenario_file.with_changes(
+                content, [*log_changes(days, columns, strict, nodes), *(changes or [])]
+            )
         )
         if content is not None and config.scenario_file.is_log(content):
             runs = LOG_RUNS if runs is None else runs

@@ -48,6 +48,10 @@ OutOption = Annotated[
     typer.Option(help="Folder for the results (default: a new one under runs).", show_default=False),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace earlier results in that folder.")]
+NodesOption = Annotated[
+    int | None,
+    typer.Option("--nodes", help="Of a log: the number of nodes there were.", min=1, show_default=False),
+]
 DaysOption = Annotated[
     float | None,
     typer.Option(
@@ -128,8 +132,8 @@ def one_mechanism(names: list[str] | None) -> list[str]:
     return config.mechanism_text.changes_for(names[0])
 
 
-def log_changes(days: float | None, columns: str | None, strict: bool) -> list[str]:
-    """Return the changes of a scenario that ``--days``, ``--columns`` and ``--strict`` stand for.
+def log_changes(days: float | None, columns: str | None, strict: bool, nodes: int | None = None) -> list[str]:
+    """Return the changes of a scenario that ``--days``, ``--columns``, ``--strict`` and ``--nodes`` stand for.
 
     Raises
     ------
@@ -137,6 +141,7 @@ def log_changes(days: float | None, columns: str | None, strict: bool) -> list[s
         If ``columns`` is not of the form ``name=column,...``.
     """
     found = [] if days is None else [f"workload.days={days!r}"]
+    found += [] if nodes is None else [f"workload.capacity={nodes}"]
     if columns is not None:
         pairs = [pair.partition("=") for pair in columns.split(",")]
         if not all(name.strip() and column.strip() for name, _, column in pairs):

@@ -41,7 +41,7 @@ from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 from marketsched.truthfulness.searches.plays_ahead import truth_of
 from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.searches.screening import Screening, over_cases, over_law
-from marketsched.truthfulness.sentences import sentence
+from marketsched.truthfulness.sentences import lie_in_words, sentence
 from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.reproducible import not_reproducible
@@ -181,8 +181,7 @@ def _no_lie_pays(plays: TinyPlays, tolerance: float) -> tuple[str, int]:
     best, asked = largest_gain(plays, tolerance)
     if best is not None:
         raise Broken(
-            f"owner {best.owner} gains {exact_amount(best.gain)} credits ({best.honest + best.gain:.10g} instead of "
-            f"{best.honest:.10g}): its truth is {best.truth!r}, its lie {best.report!r}; "
+            f"owner {best.owner} {lie_in_words(best.truth, best.report)}, gains {exact_amount(best.gain)} credits; "
             f"replay_tiny(build, {domain.name!r}, {best.owner}, {best.profile}, {best.lie})"
         )
     if plays.drew:

@@ -21,23 +21,29 @@ from marketsched.worlds.traces.faults import Fault
 
 # Names that logs use for each column of a `JobLog`, letters and digits alone, in lower case; the first one found wins.
 KNOWN: dict[str, tuple[str, ...]] = {
-    "submit_s": ("submits", "submit", "submittime", "submitted", "submittedat", "submission", "submissiontime"),
+    "submit_s": ("submits", "submit", "submittime", "submitted", "submittedat", "submission", "submissiontime",
+                 "created", "createdat", "creationtime", "creationtimestamp", "ctime", "qtime"),
     "run_s": ("runs", "run", "runtime", "elapsedraw", "elapsed", "duration", "durations", "runseconds"),
     "processors": ("processors", "procs", "nnodes", "allocnodes", "nodes", "alloctres", "reqtres", "ncpus", "cpus",
-                   "alloccpus", "cores", "gpus"),
-    "start": ("start", "starttime", "started", "startedat"),
-    "end": ("end", "endtime", "ended", "finished", "finishedat"),
-    "requested_s": ("requesteds", "timelimitraw", "timelimit", "requestedtime", "walltime", "timerequested"),
-    "user": ("user", "username", "userid", "owner", "account"),
+                   "alloccpus", "cores", "slots", "nprocs", "gpus"),
+    "start": ("start", "starttime", "started", "startedat", "dispatchtime"),
+    "end": ("end", "endtime", "ended", "finished", "finishedat", "finishtime", "completed", "completedat",
+            "completiontime"),
+    "requested_s": ("requesteds", "timelimitraw", "timelimit", "requestedtime", "walltime", "timerequested",
+                    "resourcelistwalltime", "runlimit"),
+    "user": ("user", "username", "userid", "owner", "account", "team", "namespace", "project", "group"),
     "executable": ("executable", "jobname", "application", "program", "name"),
     "queue": ("queue", "partition"),
     "urgency": ("urgency",),
-    "status": ("status", "state"),
+    "status": ("status", "state", "stat"),
     "value": ("value", "values", "worth"),
     "deadline": ("deadline", "deadlines", "due"),
 }  # fmt: skip
 UNKNOWN = ("", "-1", "unknown", "none", "n/a", "nan", "null", "unlimited", "partition_limit")  # in lower case
 MINUTES = ("timelimitraw",)  # of Slurm: in minutes
+# Dates of other systems, as in LSF's "Sun Mar 01 10:00:02 2026"; one whose day and month could be taken for each other
+# has no place here.
+DATES = ("%a %b %d %H:%M:%S %Y", "%b %d %H:%M:%S %Y", "%b %d %H:%M %Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M")
 _CLOCK = r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$"
 
 
@@ -103,6 +109,12 @@ def times(text: pd.Series[str]) -> pd.Series[float]:
     if dated.any():
         stamps = pd.to_datetime(text[dated], format="ISO8601", utc=True, errors="coerce")
         found[dated] = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    for style in DATES:
+        other = found.isna() & text.str.contains(r"[A-Za-z/]", regex=True)
+        if not other.any():
+            break
+        stamps = pd.to_datetime(text[other], format=style, utc=True, errors="coerce")
+        found[other] = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     return _amount(found)
 
 

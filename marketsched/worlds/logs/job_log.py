@@ -5,7 +5,7 @@ Rows that cannot be jobs are left out and counted; a field that is malformed is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ MOST_PROCESSORS = 1_000_000  # of one run
 LONGEST_SECONDS = 1e11
 REQUIRED = ("submit_s", "run_s", "processors")
 OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
+NO_USERS = "no column says whose a job is: each has an owner of its own, and fair share is first come"
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
 
@@ -37,12 +38,15 @@ class JobLog:
         Size of the machine, where the log says it.
     counted : mapping
         Rows that were left out or put in order, by the reason.
+    warnings : tuple of str
+        What the log says of its jobs that is not honoured, and what it does not say, a sentence each.
     """
 
     table: pd.DataFrame = field(repr=False)
     source: str = "a log"
     nodes: int | None = None
     counted: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -51,6 +55,7 @@ class JobLog:
         source: str = "a log",
         nodes: int | None = None,
         counted: Mapping[str, int] | None = None,
+        warnings: Sequence[str] = (),
     ) -> JobLog:
         """Bring a table into this form.
 
@@ -62,6 +67,8 @@ class JobLog:
             As above.
         counted : mapping, optional
             Rows that a reader has left out.
+        warnings : sequence of str
+            What a reader does not honour.
 
         Raises
         ------
@@ -93,7 +100,8 @@ class JobLog:
             raise InvalidParameterError("no run is usable", place="log", legal="a submission, a length, processors")
         counted["rows before an earlier submission, sorted"] = int((rows["submit_s"].diff() < 0).sum())
         rows = rows.astype({"processors": np.int64}).sort_values("submit_s", kind="stable", ignore_index=True)
-        return cls(rows, source, nodes, {what: n for what, n in counted.items() if n})
+        found = [*warnings, *([] if rows["user"].ne("").any() else [NO_USERS])]
+        return cls(rows, source, nodes, {what: n for what, n in counted.items() if n}, tuple(found))
 
 
 def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:

@@ -117,9 +117,26 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes |= more
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
+    warnings = [*log.warnings, *_warnings(runs, window, log.nodes)]
+    if warnings:
+        notes["warnings"] = "\n".join(warnings)
     if window.stretch != 1:
         notes["gaps between submissions, times"] = round(window.stretch, 4)
     return _workload(name, jobs, window, log.nodes, length, rule.max_duration, notes)
+
+
+def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[str]:
+    """Say where the size of the machine, or the load, has no ground in the log."""
+    found = []
+    if window.capacity is None and machine is None:
+        load = f"load = {window.load:g}" if window.load is not None else "a load of 1.2"
+        found.append(f"the log does not say how many nodes there were: their number is made up for {load} (--nodes N)")
+    span, typical = float(runs["submit_s"].iloc[-1] - runs["submit_s"].iloc[0]), float(runs["run_s"].median())
+    if len(runs) > 1 and span < typical:
+        found.append(
+            f"all jobs come within {span:,.0f} s, less than a typical run ({typical:,.0f} s): no load to speak of"
+        )
+    return found
 
 
 _ANNOUNCED = {

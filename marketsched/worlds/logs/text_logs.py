@@ -12,6 +12,7 @@ from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.logs.columns import KNOWN, columns_for, plain, table_of
 from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, separator_of
 from marketsched.worlds.logs.job_log import CANCELLED, FAILED, JobLog
+from marketsched.worlds.logs.misreadings import not_honoured
 from marketsched.worlds.traces.faults import left_out, none_can_be_read
 
 COMPLETED = 1
@@ -20,10 +21,21 @@ STATES = {
     "COMPLETED": COMPLETED,
     "CANCELLED": CANCELLED,
     **dict.fromkeys(
-        ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"), FAILED
+        (
+            "FAILED",
+            "TIMEOUT",
+            "NODE_FAIL",
+            "OUT_OF_MEMORY",
+            "BOOT_FAIL",
+            "DEADLINE",
+            "PREEMPTED",
+            "REVOKED",
+            "REQUEUED",
+        ),
+        FAILED,  # a run that was requeued took its nodes, too; one that waits again has a length of 0
     ),
 }
-NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING", "STOPPED")
+NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING", "STOPPED")
 
 
 def csv_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
@@ -100,7 +112,8 @@ def _log(path: Path, found: TextTable, columns: Mapping[str, str], strict: bool,
     table = table.rename(columns={"deadline": "deadline_s"})
     renamed = {ours: theirs for ours, theirs in names.items() if ours != theirs and ours in KNOWN}
     about = source + (f" ({', '.join(f'{ours} = {theirs}' for ours, theirs in renamed.items())})" if renamed else "")
-    return JobLog.of(table.reset_index(drop=True), about, counted=counted)
+    warnings = not_honoured(rows, names)
+    return JobLog.of(table.reset_index(drop=True), about, counted=counted, warnings=warnings)
 
 
 def _states(column: pd.Series[str]) -> pd.Series[str]:

@@ -109,6 +109,8 @@ class GeneralOpm(PrimalDual):
         **parameters: Any,
     ) -> None:
         super().__init__(prices, horizon, **parameters)
+        if not self.redraw:
+            raise InvalidParameterError(place="redraw", value=False, legal="true where machines hold several tasks")
         m = self.n_machines
         self.capacities = float_array("capacities", capacities, (m,), lowest=0.0).copy()
         read_only(self.capacities)

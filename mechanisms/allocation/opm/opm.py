@@ -76,6 +76,9 @@ class Opm(PrimalDual):
         Work per slot below which the slope of a utility is taken as at this.
     known_rates : array_like of float, shape (M,), or None
         theta, in [0, 1]: used in place of estimates. For references only.
+    redraw : bool
+        False: the first slot's uniform numbers are used in every slot. A slot's draws have the same law, and a
+        machine changes its job only where shares do.
     threads : int
         1, or 2: half of the machines each, if jobs times machines are at least 200,000. The results
         are the same to the last bit.
@@ -154,6 +157,8 @@ class Opm(PrimalDual):
         self._low, self._uniforms, self._rows = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
         self._flat(self._prices)[:] = self.prices / self.price_scale
         self._flat(self._rates)[:] = self.rates
+        if not self.redraw:
+            self._rng.random(out=self._flat(self._uniforms))
 
     def _flat(self, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the machines of an array (blocks, lanes) as a view, shape (M,)."""
@@ -169,7 +174,8 @@ class Opm(PrimalDual):
             table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
             gains, charges,
         )  # fmt: skip
-        self._rng.random(out=self._flat(self._uniforms))
+        if self.redraw:
+            self._rng.random(out=self._flat(self._uniforms))
         self._step(n, gains, charges)
         if n:
             table[COST_BEFORE, :n] = table[COST, :n]

@@ -71,6 +71,7 @@ class PrimalDual(MachineScheduler):
         gamma: Amount | None = None,
         floor: Positive = FLOOR,
         known_rates: ArrayLike | None = None,
+        redraw: bool = True,
         threads: Count = 1,
     ) -> None:
         super().__init__(prices, horizon)
@@ -89,7 +90,7 @@ class PrimalDual(MachineScheduler):
         if known_rates is not None:
             self._fixed = float_array("known_rates", known_rates, (m,), lowest=0.0, highest=1.0).copy()
             self.name = f"{self._name}-known-rates"
-        self._rng = generator_of(rng)
+        self._rng, self.redraw = generator_of(rng), bool(redraw)
         self._plays, self._works = np.zeros(m), np.zeros(m)
         self.threads = Whole(1, self._most_threads).check("threads", threads)
         self._prepare()

@@ -5,6 +5,7 @@ import pytest
 
 from marketsched.cores.papers.opm_growth import fit_bound, regret_scale
 from marketsched.mechanisms.allocation import Opm, Ops, PowerUtility
+from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.kernels import BUDGET, DONE, N_FIELDS, execute_kernel, upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.primal_dual import (
     exploration,
@@ -95,6 +96,25 @@ def test_mean_of_decisions_is_the_fractional_path():
         variance += (shares * (1 - shares)).sum(axis=1)
         opm.update(np.ones(machines))
     assert (np.abs(drawn - planned) <= 5.0 * np.sqrt(variance)).all()  # with known rates draws do not act on shares
+
+
+@pytest.mark.parametrize("redraw", [True, False])
+def test_kept_draws_follow_the_shares_and_move_no_machine_whose_shares_stay(redraw):
+    """Two equal jobs on machines of known rate: their shares settle at a half each, and then only fresh draws move."""
+    rates = np.full(400, 0.5)
+    opm = Opm(rates, 400, primal_step=0.2, rng=3, redraw=redraw, known_rates=rates)
+    for job in (0, 1):
+        opm.add_job(job, 400, 1e6, PowerUtility(2.0, 0.5))
+    decisions = play(opm, np.random.default_rng(1), 40)
+    np.testing.assert_allclose(opm.open_fractional, 0.5)
+    assert abs(np.count_nonzero(decisions[-1]) - 200) < 50  # five standard deviations
+    assert (decisions[-1] == decisions[-2]).all() == (not redraw)
+
+
+def test_kept_draws_are_for_machines_of_one_task():
+    refused(
+        lambda: GeneralOpm([1.0], [2.0], 10, redraw=False), "machines hold several tasks", error=InvalidParameterError
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from marketsched.cores.papers.opm_growth import single_job_growth
+from marketsched.cores.papers.opm_growth import whole_horizon_growth
 from marketsched.mechanisms.allocation import MachineJobs, Ops, PowerUtility, offline_optimum
 from marketsched.mechanisms.allocation.regret import fitted_growth
 
@@ -56,7 +56,7 @@ def test_with_the_theorems_slack_the_fractional_path_keeps_the_budget():
 @pytest.mark.compiled
 def test_regret_and_fit_grow_as_the_theorems_say():
     prices, rates = instance(1)
-    grown = single_job_growth(prices, rates, 1.5, UTILITY, [250, 1000, 4000, 16000], seeds=12, rng=5)
+    grown = whole_horizon_growth(prices, rates, [1.5], [UTILITY], [250, 1000, 4000, 16000], seeds=12, rng=5)
     fit = fitted_growth(grown.horizons, grown.regrets)
     assert fit.high < 0.75  # sublinear, near the theorem's 1/2 (and its logarithm)
     # Past the first slots, in which every estimate is 1, regret over the theorem's function does not grow.

@@ -6,7 +6,6 @@ They are documented here, not repaired: a user who works outside the proven scop
 import numpy as np
 import pytest
 
-from gap_markets import g1_market, g1_report
 from marketsched.mechanisms import (
     DeadlineValue,
     EventKind,
@@ -18,6 +17,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
     TableValue,
 )
+from marketsched.papers.hidden import g1_market, g1_report
 
 FREE = PostedPricing(prices=[0.0])
 

@@ -9,7 +9,6 @@ import pytest
 
 from certificate_moments import Moment, ShakenOracle, moment, moments
 from draws import many
-from gap_markets import g1_market, g1_report
 from marketsched.mechanisms import (
     DeadlineValue,
     ExactOracle,
@@ -23,6 +22,7 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.posted.exponential import SlotPricing
+from marketsched.papers.hidden import g1_market, g1_report
 from marketsched.truthfulness import certify, expected_utilities
 from reference.bridge import mechanism, play, statement
 from reference.markets import Kind, TrueJob, log_of, seeded_market

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gap_markets import g1_market, g1_report
 from marketsched import run
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.papers.hidden import g1_market, g1_report
 from marketsched.truthfulness import certify, certify_owners, certify_population
 from marketsched.truthfulness.certificates import owners
 from marketsched.truthfulness.certificates.owners import _one_of_each_part

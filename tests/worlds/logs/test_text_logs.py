@@ -119,3 +119,54 @@ def test_the_machine_is_the_one_the_log_names(tmp_path):
     lines = [f"{i} {60 * i} -1 600 {w} -1 -1 -1 -1 -1 1 1 1 1 1 -1 -1 -1\n" for i, w in enumerate((128, 1, 64), 1)]
     (tmp_path / "own.swf").write_text(head + "".join(lines))
     assert Scenario.load(tmp_path / "own.swf").workload_of(0).capacity == 128
+
+
+# -- what is not honoured is said ----------------------------------------------------------------------------
+
+MESSY = """JobID|User|Submit|Start|End|Timelimit|NNodes|NCPUS|ReqTRES|State
+1|ann|2026-03-02T00:00:00|2026-03-02T00:10:00|2026-03-02T01:10:00|UNLIMITED|1|64|cpu=64,gres/gpu:a100=4,gres/gpu=4,node=1|COMPLETED
+2|bob|2026-03-02T02:00:00|2026-03-02T02:10:00|2026-03-02T03:10:00|08:00:00|1|8|cpu=8,gres/gpu:v100=1,gres/gpu=1,node=1|COMPLETED
+3|bob|2026-03-02T03:00:00|2026-03-02T03:10:00|2026-03-02T03:40:00|08:00:00|2|128|cpu=128,node=2|REQUEUED
+3|bob|2026-03-02T03:00:00|2026-03-02T05:10:00|2026-03-02T06:10:00|08:00:00|2|128|cpu=128,node=2|COMPLETED
+4|cat|2026-03-02T04:00:00|Unknown|Unknown|08:00:00|1|4|cpu=4,node=1|REQUEUED
+"""
+
+
+def test_what_equal_nodes_do_not_know_is_said(tmp_path):
+    (tmp_path / "messy.txt").write_text(MESSY)
+    log = read_log(tmp_path / "messy.txt", "sacct")
+    assert log.warnings == (
+        "2 of 5 jobs use less than whole nodes (of 64 cores) and count as whole ones: --columns processors=NCPUS "
+        "counts cores, also in --nodes",
+        "2 of 5 jobs ask for GPUs (a100, v100), which equal nodes do not know: the workload sacct-shapes takes them "
+        "(docs/resources.md)",
+    )
+    assert log.table["run_s"].tolist() == [3600.0, 3600.0, 1800.0, 3600.0]  # the run that was requeued took its nodes
+    cores = read_log(tmp_path / "messy.txt", "sacct", columns={"processors": "NCPUS"})
+    assert len(cores.warnings) == 1 and cores.table["processors"].tolist() == [64, 8, 128, 128]
+
+
+def test_a_table_without_users_or_nodes_says_so_above_the_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{600 * i},{600 * (1 + i % 3)},{1 + i % 2}" for i in range(30)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["submit_s,run_s,gpus", *rows]) + "\n")
+    call = ["compare", "jobs.csv", "-m", "fair-share", "--runs", "1", "--out", "out"]
+    first, second, *_ = CliRunner().invoke(app, call).stdout.splitlines()
+    assert first.startswith("NOTE: no column says whose a job is") and second.startswith("NOTE: the log does not say")
+    named = CliRunner().invoke(app, [*call, "--force", "--nodes", "3"])
+    assert "how many nodes" not in named.stdout and "nodes: 3, as configured" in named.stdout
+
+
+@pytest.mark.parametrize(
+    "date", ["Mon Mar 02 00:10:00 2026", "Mar  2 00:10:00 2026", "2026/03/02 00:10:00", "2026-03-02T00:10:00Z"]
+)
+def test_dates_of_other_systems(date, tmp_path):
+    (tmp_path / "bhist.csv").write_text(f"created,duration,slots,project\n{date},60,2,p\n{date},60,2,q\n")
+    log = read_log(tmp_path / "bhist.csv", "csv")
+    assert log.table["submit_s"].tolist() == [1772410200.0] * 2 and log.table["user"].tolist() == ["p", "q"]
+
+
+def test_jobs_that_come_at_once_have_no_load(tmp_path):
+    (tmp_path / "burst.csv").write_text("submit_s,run_s,processors,user\n" + "1,9000,1,a\n" * 20)
+    notes = market_of(read_log(tmp_path / "burst.csv", "csv"), Window(), LogRule(), rng=0).notes
+    assert "less than a typical run (9,000 s): no load to speak of" in notes["warnings"]
