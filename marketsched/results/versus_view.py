@@ -116,10 +116,11 @@ def _said(table: pd.DataFrame, result: Result) -> list[str]:
     who, everyone = _who(result.meta), f"{len(table):,}"
     waits, own = directions(table, "wait_rounds"), directions(table, "own")
     longer, less = table[waits > 0], table[own < 0]
+    quicker, more = int((waits < 0).sum()), int((own > 0).sum())
     return [
-        f"{int((waits < 0).sum()):,} of {everyone} {who} wait less under {asked} than under {rival}, "
+        f"{quicker:,} of {everyone} {who} {'waits' if quicker == 1 else 'wait'} less under {asked} than under {rival}, "
         f"{len(longer):,} longer{_worst(longer, 'wait_rounds', per, unit, who)}, by jobs that both start.",
-        f"{int((own > 0).sum()):,} get more of the value of their own jobs, "
+        f"{more:,} {'gets' if more == 1 else 'get'} more of the value of their own jobs, "
         f"{len(less):,} less{_worst(less, 'own', 100.0, 'points', who)}.",
     ]
 

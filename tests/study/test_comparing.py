@@ -373,7 +373,7 @@ def test_against_compares_with_the_one_that_is_named(log_file):
     text = " ".join(printed(found.view(), 160).split())
     assert (
         "easy-backfill and fair-share cannot be told apart" in text
-        and "of 3 users wait less under easy-backfill than under" in text
+        and "of 3 users waits less under easy-backfill than under" in text
     )
     assert len(found.plot("against").axes) == 2
 

@@ -13,6 +13,7 @@ from marketsched.mechanisms import FirstCome, InvalidParameterError, get_mechani
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.testing import mechanism_tests
 from marketsched.truthfulness import check_mechanism, check_truthful
+from marketsched.truthfulness.checks.check_report import CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.tiny_domains import tiny_domains
 from marketsched.truthfulness.checks.truth_tests import DRAWN, replay_drawn, replay_tiny, truthful_checks
 from refusals import refused
@@ -191,3 +192,14 @@ def test_the_one_line_suite_fails_where_the_check_does():
     suite("capacity is held")
     with pytest.raises(InvalidParameterError, match="except_for = 'capacity'"):
         mechanism_tests(built("vcg"), except_for={"capacity": ""})
+
+
+def test_checks_that_fail_for_one_reason_share_a_line():
+    reason = "AttributeError: 'Bids' object has no attribute 'width'"
+    results = [CheckResult(f"check {i}", "failed", reason) for i in range(5)]
+    report = CheckReport((*results, CheckResult("the last", "passed", "fine")))
+    assert str(report).splitlines() == [f"check 0, and 4 more  failed  {reason}", "the last             passed  fine"]
+    assert repr(report) == f"CheckReport(5 failed, 1 passed; check 0, and 4 more: {reason})"
+    with pytest.raises(MechanismCheckError) as raised:
+        report.raise_if_failed()
+    assert str(raised.value) == f"check 0, and 4 more: {reason}"

@@ -57,7 +57,7 @@ class CheckReport:
     def __repr__(self) -> str:
         counts = Counter(result.outcome for result in self.results)
         said = ", ".join(f"{number} {outcome}" for outcome, number in counts.items()) or "no checks"
-        failed = "".join(f"; {result.name}: {result.detail}" for result in self.failed)
+        failed = "".join(f"; {name}: {result.detail}" for name, result in self._lines() if result.outcome == "failed")
         return f"CheckReport({said}{failed})"
 
     def __getitem__(self, name: str) -> CheckResult:
@@ -81,11 +81,27 @@ class CheckReport:
         return tuple(result for result in self.results if result.outcome == "failed")
 
     def raise_if_failed(self) -> None:
-        """Raise ``MechanismCheckError`` with one line per failed check, if there is any."""
-        if self.failed:
-            raise MechanismCheckError("; ".join(f"{result.name}: {result.detail}" for result in self.failed))
+        """Raise ``MechanismCheckError`` with a sentence per failed check, if there is any."""
+        failed = [f"{name}: {result.detail}" for name, result in self._lines() if result.outcome == "failed"]
+        if failed:
+            raise MechanismCheckError("; ".join(failed))
 
     def __str__(self) -> str:
-        """Return one line per check."""
-        wide = max(len(result.name) for result in self.results)
-        return "\n".join(f"{r.name:{wide}}  {r.outcome}  {r.detail}".rstrip() for r in self.results)
+        """Return one line per check; checks that fail for one reason share a line."""
+        lines = self._lines()
+        wide = max(len(name) for name, _ in lines)
+        return "\n".join(f"{name:{wide}}  {r.outcome}  {r.detail}".rstrip() for name, r in lines)
+
+    def _lines(self) -> list[tuple[str, CheckResult]]:
+        """Return what a line says, the checks that fail for one reason together at the first of them."""
+        reasons = Counter(result.detail for result in self.failed)
+        found: list[tuple[str, CheckResult]] = []
+        said: set[str] = set()
+        for result in self.results:
+            together = reasons[result.detail] if result.outcome == "failed" else 1
+            if together == 1:
+                found.append((result.name, result))
+            elif result.detail not in said:
+                said.add(result.detail)
+                found.append((f"{result.name}, and {together - 1} more", result))
+        return found
