@@ -200,6 +200,8 @@ class MarketRun:
                 booking = self.mechanism.booking(event.job)
                 if booking is not None:
                     self._on_cluster.start(event.job, booking)
+            elif self._on_cluster is not None and event.kind is EventKind.REQUEUE:
+                self._on_cluster.leave(event.job)
             self._hear(event, now)
         if self._on_cluster is not None:
             self._on_cluster.close_round(self.mechanism, now)

@@ -11,6 +11,7 @@ from .bid_price.bid_price import BidPrice as BidPrice
 from .columns import Ending as Ending
 from .columns import JobColumns as JobColumns
 from .columns import Outcomes as Outcomes
+from .credits.cluster_credits import ClusterCredits as ClusterCredits
 from .credits.credits import Credits as Credits
 from .errors import DecisionError as DecisionError
 from .errors import EventError as EventError

@@ -59,6 +59,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "armada": "marketsched.mechanisms.auctions.armada:Armada",
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
         "cluster-bid-price": "marketsched.mechanisms.resources.bid_price:ClusterBidPrice",
+        "cluster-credits": "marketsched.mechanisms.credits.cluster_credits:ClusterCredits",
         "cluster-exponential": "marketsched.mechanisms.resources.posted:ClusterExponential",
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
         "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",

@@ -43,7 +43,7 @@ class OfferedLoad:
         """A / C, 0 before the first round."""
         return self._offered / max(1e-9, self._rounds) / self._capacity
 
-    def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
+    def arrives(self, width: float, usual_rounds: float, kappa: float) -> None:
         """Count a job that arrives; it enters from the next round on."""
         self._arriving += width * usual_rounds * kappa
 

@@ -66,8 +66,8 @@ def test_regular_jobs_take_free_nodes_and_slurm_takes_only_free_ones(tmp_path):
         assert started(trial, narrow, third) == ("free", "free")
         # Beside the market the operator's own QOS takes what is free, and waits for what is regular.
         takers = [trial.slurm.submit(SLEEP, "--partition=other", "--qos=urgent", "-N1", "--chdir=/") for _ in range(2)]
-        until(lambda: trial.slurm_state(takers[0]) == "RUNNING")
-        assert trial.slurm_state(third) == "PENDING" and trial.slurm_state(other) == "RUNNING"
+        until(lambda: trial.slurm_state(takers[0]) == "RUNNING" and trial.slurm_state(third) == "PENDING")
+        assert trial.slurm_state(other) == "RUNNING"
         trial.bridge.step()
         assert trial.slurm_state(takers[1]) == "PENDING" and trial.state(narrow) == "running"
 

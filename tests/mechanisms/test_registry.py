@@ -37,6 +37,7 @@ BUILT_IN = [
     "armada",
     "bid-price",
     "cluster-bid-price",
+    "cluster-credits",
     "cluster-exponential",
     "cluster-first-come",
     "cluster-queue",

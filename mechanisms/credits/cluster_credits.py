@@ -1,0 +1,404 @@
+r"""Credits on a cluster of several resources and kinds of nodes, for jobs whose durations are hidden.
+
+The rules are those of `marketsched.mechanisms.credits.credits`, on nodes:
+
+* an owner has a purse for each pool (`pools`); a job becomes regular if one of the pools that it accepts has credits
+  for it, and it is important enough among the owner's jobs there;
+* importance is value over work: a job's largest share of the whole cluster, as nodes, times its announced mean. No
+  price is in it, so that it never changes by itself;
+* a job takes the place that leaves least over, among the shapes and pools in which it is worth most;
+* a regular job without room takes the free runs of one node, those with the least progress first, where the least
+  node-rounds are lost;
+* free jobs start in turns of their owners, anew after each start. Equal turns go by the number of the owner.
+
+Any increasing map of the importance of one owner's jobs changes nothing, for anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.credits.cluster_present import PoolUpgrade, Present, present_of
+from marketsched.mechanisms.credits.nodes import Nodes, Run
+from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
+from marketsched.mechanisms.credits.pools import PoolPurses
+from marketsched.mechanisms.credits.purses import CREDIT
+from marketsched.mechanisms.credits.service import MOST_LOST
+from marketsched.mechanisms.credits.turns_anew import TurnsAnew
+from marketsched.mechanisms.credits.upgrades import LATE
+from marketsched.mechanisms.credits.usual_work import UsualWork
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, is_hashable, legal
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
+from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
+from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.known import known_at_arrival
+from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.signals import Signals
+
+
+class ClusterCredits(ArrivalMarket):
+    """Regular nodes for credits that renew, on a cluster (see the module).
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
+        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
+    cluster : Cluster, optional
+        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    shares, newcomers, owners
+        As of `Accounts`.
+    income : float
+        r, the part of each pool that credits can buy. A job that takes more than 1 - r of a node has no bound.
+    carry_rounds, start, patience, margin
+        As of `marketsched.mechanisms.credits.credits.Credits`.
+    signals : {"durations", "labels"}
+        What a whole number means that is seen of a statement without shapes.
+
+    Examples
+    --------
+    Two jobs each want all GPUs of the node; the one without slack is regular, and takes them:
+
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.shapes import Shape
+    >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
+    >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
+    >>> market = ClusterCredits(1, 40, owners=["ann", "bob"], cluster=cluster, **sizes)
+    >>> def come(name, owner, deadline):
+    ...     shape, now = Shape({"gpu": 4}, {"a100": (4,)}), market.round
+    ...     report = StatementOfWork.of_shapes(now, DeadlineValue(5.0, deadline), now, [shape], revealed=False)
+    ...     plan = market.submit(name, report, owner=owner)
+    ...     market.arrive(name)
+    ...     return [(event.kind.value, event.job) for event in market.advance()]
+    >>> come("A", "ann", 40), come("B", "bob", 7)
+    ([('start', 'A')], [('requeue', 'A'), ('start', 'B')])
+    """
+
+    cluster: Cluster
+    takes_back = True
+    free_of_charge: ClassVar[bool] = True
+    standing: ClassVar[Standing] = Standing(
+        "tested",
+        "no money: of an owner's values only their own order counts; a regular job that takes less of a node than is "
+        "not sold starts within a bound, and is never taken back; free runs may be",
+        "accounts with shares; laws of durations, deadlines and needs in reports",
+    )
+
+    @legal
+    def __init__(
+        self,
+        capacity: Count,
+        horizon: Count,
+        *,
+        max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
+        cluster: Cluster | None = None,
+        shares: Mapping[str, Any] | None = None,
+        newcomers: str = "",
+        owners: Iterable[Hashable] | None = None,
+        income: PositiveShare = 0.5,
+        carry_rounds: Positive = 672.0,
+        start: Share = 0.5,
+        patience: Natural = 8,
+        margin: Amount = 1.0,
+        signals: Signals = "durations",
+    ) -> None:
+        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
+        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
+        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
+        self.accounts = Accounts(shares, newcomers, owners)
+        self.pools = PoolPurses(self.accounts, self.cluster, income, carry_rounds, start)
+        self.turns = Turns(self.accounts, KEPT)
+        self.patience, self.margin, self._signals = patience, margin, signals
+        self.nodes = Nodes(self.cluster)
+        self._offered = OfferedLoad(self.cluster.nodes)
+        self._present: dict[JobId, Present] = {}  # in order of arrival
+        self._gone: list[tuple[Present, int]] = []  # completed, with the rounds of their run
+        self._upgrades: dict[JobId, list[PoolUpgrade]] = {}
+        self._choice, self._usual = PoolUpgrades(self.pools), UsualWork()
+        self._turn = 0
+        names = ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds", "node_rounds_lost", "completed")
+        self._counts = dict.fromkeys(names, 0.0)
+
+    @staticmethod
+    def wants_owners(shares: object = None, **_: object) -> bool:
+        """Tell whether these parameters need the names of all owners."""
+        return shares is None
+
+    @property
+    def upgrades(self) -> list[PoolUpgrade]:
+        """What became regular, in order, but what is forgotten."""
+        return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
+
+    @property
+    def load(self) -> int:
+        """Tasks of the jobs that ran in the round just cleared and have not ended."""
+        return sum(each.x.sow.concurrency for each in self._present.values() if each.run is not None)
+
+    def forget(self, job: JobId) -> None:
+        """Forget the name of a job that has left, and that it was regular."""
+        super().forget(job)
+        self._upgrades.pop(job, None)
+
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
+        self.accounts.set_share(place, share)
+        if self._round == 1:
+            for purses in self.pools.of_pool:
+                purses.begin()
+
+    def class_of(self, job: JobId) -> JobClass | None:
+        """Return the class of a job that has come, and what it has paid."""
+        each = self._present.get(job)
+        return None if each is None else JobClass("regular" if each.since else "free", each.paid)
+
+    def booking(self, job: JobId) -> Booking | None:
+        """Return the booking of a running job of a cluster; None: nothing, or identical nodes."""
+        each = self._present.get(job)
+        return None if each is None or self.limits.cluster is None else each.booking
+
+    def nodes_in_use(self) -> int | None:
+        """Return on how many nodes something runs. None on identical nodes, where widths add up."""
+        if self.limits.cluster is None:
+            return None
+        return len({node for run in self.nodes.runs for node in run.placed.nodes.tolist()})
+
+    def statistics(self) -> dict[str, float]:
+        """Return counts of upgrades and of what was lost, and the credits of all purses together."""
+        sums = {}
+        for name in ("earned", "spent", "expired", "held"):
+            sums[f"credits_{name}"] = sum(float(getattr(each, name).sum()) for each in self.pools.of_pool) / CREDIT
+        return self._counts | sums
+
+    def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Return the purses by pool as they are now, and what became regular when."""
+        purses = self.pools.table([str(each) for each in self.accounts.names], self.cluster.pool_names)
+        rows = self.upgrades
+        upgrades = {each.name: [getattr(row, each.name) for row in rows] for each in fields(PoolUpgrade)}
+        upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
+        return {"purses": purses, "upgrades": upgrades}
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note how the job can run, and what it is to its owner."""
+        known = known_at_arrival(x.sow, self.cluster, self._round, signal, self.limits, self._signals)
+        x.limit = self.limits.last_useful_completion(x.sow)
+        x.last_start = x.limit - int(known.lengths.min(initial=x.limit + 1))
+        owner = self.accounts.number_of(x.owner)
+        x.agreed = present_of(x, owner, known, x.sow.value, self.cluster, self.pools)
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
+        """Decide nothing: `advance` does."""
+        return [NOT_YET] * len(waiting)
+
+    def charge(self, x: WaitingJob) -> float:
+        """Return 0: credits are no money."""
+        return 0.0
+
+    def advance(self) -> list[Event]:
+        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
+
+        Raises
+        ------
+        EventError
+            If the last round was cleared before.
+        """
+        self._check_open("advance")
+        now = self._round
+        events = self._depart(now)
+        self._offered.next_round()
+        events += self._admit(now)
+        self.pools.pay_income()
+        self.turns.fade()
+        self._upgrade(now)
+        self._prepay()
+        events += self._serve_regular(now)
+        events += self._serve_free(now)
+        runs = [each for each in self._present.values() if each.run is not None]
+        self._counts["node_rounds"] += sum(each.run.size for each in runs if each.run is not None)
+        free = [each for each in runs if not each.since]
+        self.turns.count(np.array([each.owner for each in free], np.int64), np.array([each.size for each in free]))
+        self._round, self._any_arrival = now + 1, False
+        events.sort(key=lambda event: event.kind is EventKind.START)
+        return events
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
+        each = self._present.get(job) if is_hashable(job) else None
+        if each is None or each.run is None:
+            return super().complete(job)
+        now, run = self._round, each.run
+        self._counts["completed"] += 1
+        self._gone.append((each, now - run.start))
+        self._end_run(each)
+        self._leave(each.x)
+        return Event(now - 1, EventKind.COMPLETE, job, now)
+
+    def close(self) -> list[Event]:
+        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
+        ran = {job for job, each in self._present.items() if each.run is not None or each.ran}
+        events = super().close()
+        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
+
+    # -- one round ------------------------------------------------------------------------------------------
+
+    def _depart(self, now: int) -> list[Event]:
+        """Remove the jobs that can bring nothing any more, and learn from all that have left."""
+        events: list[Event] = []
+        for each, used in self._gone:
+            self._learn(each, used)
+        self._gone = []
+        for each in list(self._present.values()):
+            run, booking = each.run, each.booking
+            over = now > each.x.last_start if run is None or booking is None else now >= run.start + booking.length
+            if over:
+                kind = EventKind.EVICT if run is not None or each.ran else EventKind.DROP
+                if run is not None:
+                    self._end_run(each)
+                self._leave(each.x)
+                self._learn(each, 0)
+                events.append(Event(now, kind, each.x.job))
+        return events
+
+    def _learn(self, each: Present, used: int) -> None:
+        """Learn from a job that has left; ``used``: rounds of its run if it is completed."""
+        self._usual.learn(each.band, each.size, each.mean, used)
+        if each.upgrade is not None:
+            each.upgrade.left, each.upgrade = self._round, None
+
+    def _admit(self, now: int) -> list[Event]:
+        """Let the arrivals of the round wait as free jobs; drop those that come too late."""
+        events = []
+        for x in sorted(self._arrived, key=lambda x: x.order):
+            each: Present = x.agreed
+            self._offered.arrives(each.size, self._usual.rounds(each.band), self._usual.kappa)
+            if now > x.last_start or not each.means.size:
+                self._leave(x)
+                events.append(Event(now, EventKind.DROP, x.job))
+                continue
+            self._turn += 1
+            each.turn = self._turn
+            self._present[x.job] = each
+            self._counts["jobs"] += 1
+        self._arrived = []
+        return events
+
+    def _upgrade(self, now: int) -> None:
+        """Make late jobs regular, then remember the round's arrivals for later thresholds."""
+        kappa, present = self._usual.kappa, self._present.values()
+        needed = self._choice.needed(present, now, kappa)
+        for each in present:
+            late = each.x.limit - now <= each.mean * (1.0 + self.margin) + LATE
+            if each.since or each.run is not None or not late:
+                continue
+            found = self._choice.chosen(each, needed, now, kappa)
+            if found is not None:
+                wanted, cost = each.wanted(found.row), int(each.costs[found.row])
+                each.since, each.pool = now, wanted.pool
+                bound = self.pools.longest_wait(wanted.pool, wanted.demand, wanted.tasks, cost, self.patience)
+                name = self.cluster.pool_names[wanted.pool]
+                each.upgrade = PoolUpgrade(
+                    each.x.job, each.x.owner, name, now, found.cost, found.purse, found.threshold, bound
+                )
+                self._upgrades.setdefault(each.x.job, []).append(each.upgrade)
+                self._counts["upgrades"] += 1
+        for each in present:
+            if each.x.arrival == now:
+                self._choice.remember(each, now)
+
+    def _prepay(self) -> None:
+        """Let regular runs pay for the round; those whose owner cannot go on as free runs."""
+        for each in self._present.values():
+            if each.since and each.run is not None and not each.pays(self.pools, each.row):
+                each.since = 0
+                self._counts["could_not_pay"] += 1
+
+    def _serve_regular(self, now: int) -> list[Event]:
+        """Start regular jobs, and take free runs back for them; return the events."""
+        waiting = [each for each in self._present.values() if each.since and each.run is None]
+        if not waiting:
+            return []
+        events: list[Event] = []
+        behind = sum(each.size * self._usual.rounds(each.band) for each in waiting)
+        limit = MOST_LOST * max(1.0, self._offered.share) ** 3
+        for each in waiting:
+            own = each.size * self._usual.rounds(each.band)
+            behind -= own
+            rows = [row for row in each.worth_most(now) if self.pools.can_pay(each.owner, *each.price(row))]
+            waited = now - each.since
+            if each.upgrade is not None and waited >= self.patience:
+                home = each.row_in(each.pool)
+                each.upgrade.unpaid += not self.pools.can_pay(each.owner, *each.price(home))
+            if not rows:
+                continue
+            if not self._start(each, rows, now, events):
+                free = [other for other in self._present.values() if other.run is not None and not other.since]
+                free.sort(key=lambda other: (now - other.run.start if other.run is not None else 0, -other.turn))
+                runs = {other.run: other for other in free if other.run is not None}
+                found = self.nodes.taking([each.wanted(row) for row in rows], list(runs), now)
+                if found is None or (waited < self.patience and found[0] > limit * (own + 2.0 * max(0.0, behind))):
+                    continue
+                for run in found[1]:
+                    self._take_back(runs[run], now, events)
+                self._start(each, rows, now, events)
+        return events
+
+    def _serve_free(self, now: int) -> list[Event]:
+        """Start free jobs in turns of their owners, anew after each start; return the events."""
+        events: list[Event] = []
+        waiting = (each for each in self._present.values() if not each.since and each.run is None)
+        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts)
+        for each in turns:
+            if self._start(each, each.worth_most(now), now, events):
+                turns.starts(each)
+        return events
+
+    def _start(self, each: Present, rows: Iterable[int], now: int, events: list[Event]) -> bool:
+        """Start a job with one of these options if one has room, and pay if it is regular; tell whether it did."""
+        found = self.nodes.best((row, each.wanted(row)) for row in rows)
+        if found is None:
+            return False
+        row, placed = found
+        wanted = each.wanted(row)
+        each.run, each.row = Run(wanted, placed, now, each.size), row
+        self.nodes.take(each.run)
+        length = max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
+        kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
+        each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
+        each.x.start = now
+        if each.since:
+            each.pays(self.pools, row)
+            if each.upgrade is not None:
+                each.upgrade.started, each.upgrade = now, None
+        events.append(Event(now, EventKind.START, each.x.job))
+        return True
+
+    def _take_back(self, each: Present, now: int, events: list[Event]) -> None:
+        assert each.run is not None
+        self._counts["requeues"] += 1
+        self._counts["node_rounds_lost"] += each.run.lost(now)
+        each.ran += 1
+        self._end_run(each)
+        events.append(Event(now, EventKind.REQUEUE, each.x.job))
+
+    def _end_run(self, each: Present) -> None:
+        assert each.run is not None
+        self.nodes.give_back(each.run)
+        each.run = each.booking = None
+        each.x.start = NOT_YET
+
+    def _leave(self, x: WaitingJob) -> None:
+        each = self._present.pop(x.job, None)
+        if each is not None and each.run is not None:
+            self._end_run(each)
+        super()._leave(x)

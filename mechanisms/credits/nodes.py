@@ -1,0 +1,153 @@
+"""The nodes of a cluster as they are now: what fits, where best, and whose nodes a job could take.
+
+Nothing is booked ahead, so that a round is all there is of `Calendars`. A task goes to the node with least left over
+(`marketsched.mechanisms.resources.placement`, best fit); jobs without devices keep off nodes that have some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.resources.calendars import Calendars, Placed, Room, Wanted
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.placement import TaskTypes, place
+
+NOW = 1  # the only round of the calendars
+KEPT_OFF = 10.0  # added to the score of a node with devices, for a job without
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What a run holds."""
+
+    wanted: Wanted
+    placed: Placed
+    start: int  # round
+    size: float  # nodes, as of the largest share of the whole cluster
+
+    def lost(self, now: int) -> float:
+        """Return the node-rounds that are lost if it is taken back."""
+        return self.size * (now - self.start)
+
+
+class Nodes:
+    """What is free, and who runs where."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._calendars = Calendars(cluster, 1)
+        self._types = TaskTypes(len(cluster.resources))
+        self._device = cluster.layout.device_parts > 0
+        self._weights = np.where(self._device, 2.0, 1.0)
+        self._has_devices = cluster.layout.size[:, self._device].sum(axis=1) > 0
+        self._full: set[tuple[object, ...]] = set()  # what has found no room since something was given back
+        self.runs: dict[Run, None] = {}
+
+    def take(self, run: Run) -> None:
+        """Give a run what it was placed on."""
+        self._calendars.book(run.wanted, run.placed, NOW, 1)
+        self.runs[run] = None
+
+    def give_back(self, run: Run) -> None:
+        """Take it away again."""
+        self._calendars.release(run.wanted, run.placed, NOW, NOW + 1)
+        del self.runs[run]
+        self._full.clear()
+
+    def fits(self, wanted: Wanted) -> bool:
+        """Tell whether there is room now."""
+        return self._calendars.fits(wanted, NOW, 1)
+
+    def best(self, wanted: Iterable[tuple[int, Wanted]]) -> tuple[int, Placed] | None:
+        """Return which of these, equally good ones, leaves least, and its place; None: none has room."""
+        found: tuple[float, int, Wanted, Room] | None = None
+        for i, each in wanted:
+            key = (each.pool, each.tasks, each.per_node, each.demand.tobytes())
+            if key in self._full:
+                continue
+            room = self._calendars.room(each, NOW, 1)
+            if int(room.tasks.sum()) < each.tasks:
+                self._full.add(key)
+                continue
+            scores = self._scores(each, room)
+            least = float(scores.min())
+            if found is None or least < found[0] - 1e-12:
+                if each.tasks == 1:
+                    one = int(np.flatnonzero(scores <= least + 1e-12)[0])
+                    room = Room(*(column[one : one + 1] for column in room))
+                found = least, i, each, room
+        if found is None:
+            return None
+        _, i, each, room = found
+        return i, place("best", room, each, self.cluster, self._types)
+
+    def _scores(self, wanted: Wanted, room: Room) -> NDArray[np.float64]:
+        size = self.cluster.layout.size[room.nodes]
+        left = np.where(size > 0, (room.free - wanted.demand) / np.maximum(size, 1), 0.0)
+        scores: NDArray[np.float64] = left @ self._weights
+        if not wanted.demand[self._device].any():
+            scores += KEPT_OFF * self._has_devices[room.nodes]
+        return scores
+
+    def taking(self, wanted: Sequence[Wanted], free: Sequence[Run], now: int) -> tuple[float, list[Run]] | None:
+        """Return the free runs that have to go for one of these to fit, with least loss; None: that is not enough.
+
+        Parameters
+        ----------
+        wanted : sequence of Wanted
+            None of them has room now.
+        free : sequence of Run
+            That may be taken back, those with the least progress first.
+        now : int
+            The round.
+
+        Returns
+        -------
+        tuple of float and list of Run
+            The node-rounds that are lost, and the runs, none of which could stay.
+        """
+        best: tuple[float, list[Run]] | None = None
+        for each in wanted:
+            own = [run for run in free if run.wanted.pool == each.pool]
+            for among in self._groups(each, own):
+                victims = self._needed(each, among, np.inf if best is None else best[0], now)
+                if victims is not None:
+                    lost = sum(run.lost(now) for run in victims)
+                    if best is None or lost < best[0]:
+                        best = lost, victims
+        return best
+
+    def _groups(self, wanted: Wanted, free: Sequence[Run]) -> list[list[Run]]:
+        """Return the runs of each node for a job of one task, else those of the whole pool."""
+        if wanted.tasks > 1:
+            return [list(free)]
+        of_node: dict[int, list[Run]] = {}
+        for run in free:
+            for node in run.placed.nodes.tolist():
+                of_node.setdefault(node, []).append(run)
+        return [of_node[node] for node in sorted(of_node)]
+
+    def _needed(self, wanted: Wanted, free: Sequence[Run], most: float, now: int) -> list[Run] | None:
+        """Return the runs of a group that have to go; None: they are not enough. Nothing is changed."""
+        book, release = self._calendars.book, self._calendars.release
+        gone: list[Run] = []
+        enough = False
+        for run in free:
+            release(run.wanted, run.placed, NOW, NOW + 1)
+            gone.append(run)
+            enough = self.fits(wanted)
+            if enough:
+                break
+        needed = []
+        for run in reversed(gone):  # the most progress first: it stays if the others are enough
+            book(run.wanted, run.placed, NOW, 1)
+            if enough and not self.fits(wanted):
+                release(run.wanted, run.placed, NOW, NOW + 1)
+                needed.append(run)
+        for run in needed:
+            book(run.wanted, run.placed, NOW, 1)
+        return needed if enough else None

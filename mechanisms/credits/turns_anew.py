@@ -1,0 +1,52 @@
+"""Owners in turn, anew after each start: who used least for its share goes first, with its most important job."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.credits.cluster_present import Present
+
+LEAST = 1e-9  # node-rounds: who has used nothing goes by shares
+
+
+class TurnsAnew:
+    """Waiting free jobs in the order in which they are tried.
+
+    Parameters
+    ----------
+    waiting : iterable of Present
+        In order of arrival.
+    used, parts : ndarray, shape (n,)
+        Of the owners by number. Those without a part come last, among themselves by use. Equal ones go by number: by
+        importance, one owner's scale would move others.
+    """
+
+    def __init__(self, waiting: Iterable[Present], used: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+        self._parts, self._own = parts, dict[int, list[Present]]()
+        for each in waiting:
+            self._own.setdefault(each.owner, []).append(each)
+        for jobs in self._own.values():  # the last one is tried first
+            jobs.sort(key=lambda each: (each.important, -each.turn))
+        self._used = {owner: float(used[owner]) for owner in self._own}
+
+    def __iter__(self) -> Iterator[Present]:
+        """Yield the jobs; `starts` is to be called of those that start."""
+        heap = [self._turn_of(owner) for owner in self._own]
+        heapq.heapify(heap)
+        while heap:
+            *_, owner = heapq.heappop(heap)
+            yield self._own[owner].pop()
+            if self._own[owner]:
+                heapq.heappush(heap, self._turn_of(owner))
+
+    def starts(self, each: Present) -> None:
+        """Count the use of a job that has started."""
+        self._used[each.owner] += each.size
+
+    def _turn_of(self, owner: int) -> tuple[bool, float, int]:
+        part, used = float(self._parts[owner]), self._used[owner]
+        return (True, used, owner) if part <= 0 else (False, (used + LEAST) / part, owner)
