@@ -380,7 +380,8 @@ def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
     if "slurm" in name and (missing := missing_programs(fast=True)):
         pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")
     if name == "market-on-a-page":
-        pytest.importorskip("solara", reason="the page needs the extra viz, as in `make browser`")
+        for package in ("solara", "altair"):
+            pytest.importorskip(package, reason="the page needs the extra viz, as in `make browser`")
     if name in MINUTES and draws.PART > 1:
         pytest.skip("takes more than a minute: `make thorough` runs it")
     ran = check_example(name, tmp_path)
