@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+LETTERS = 10.5  # of the headline, an inch
 COLOURS = {
     "reproduced": "#009e73",
     "same direction": "#0072b2",
@@ -179,7 +181,8 @@ def _figure(result: Result) -> Figure:
         keys.append(Line2D([], [], label="paper (< >: a side)", **paper))  # type: ignore[arg-type]
         figure.legend(handles=keys, loc="outside lower right", ncols=6, frameon=False, fontsize=8)
         size = "the paper's sizes" if meta["full"] else "reduced"
-        figure.suptitle(f"{meta['place']}: {meta['shows']} ({meta['sizes']}; {meta['runs']} seeds; {size})")
+        title = f"{meta['place']}: {meta['shows']} ({meta['sizes']}; {meta['runs']} seeds; {size})"
+        figure.suptitle(textwrap.fill(title, int(LETTERS * figure.get_figwidth())))
     return figure
 
 
