@@ -290,12 +290,12 @@ def bidding(mechanism, factor, seed, **options):
     return env, infos
 
 
-@register("mechanism", "at half a credit")
+@register("mechanism", "test: half a credit")
 def posted(**limits):
     return FirstCome(price=0.5, **limits)
 
 
-@pytest.mark.parametrize("mechanism", ["at half a credit", "pay-as-bid"])
+@pytest.mark.parametrize("mechanism", ["test: half a credit", "pay-as-bid"])
 def test_the_truth_has_no_regret(mechanism):
     env, infos = bidding(mechanism, 1.0, 1, regret=True)
     assert set(env.regrets().values()) == {0.0} and infos
@@ -303,7 +303,7 @@ def test_the_truth_has_no_regret(mechanism):
 
 
 def test_regret_is_what_a_lie_loses_under_a_posted_price_and_gains_under_pay_as_bid():
-    lost = [regret for seed in range(8) for regret in bidding("at half a credit", 0.05, seed)[0].regrets().values()]
+    lost = [regret for seed in range(8) for regret in bidding("test: half a credit", 0.05, seed)[0].regrets().values()]
     assert min(lost) >= -1e-9 and max(lost) > 0.1
     paid = [regret for seed in range(8) for regret in bidding("pay-as-bid", 0.5, seed)[0].regrets().values()]
     assert min(paid) < -0.1  # bids of a half win, too, and pay less than a bid of the truth would

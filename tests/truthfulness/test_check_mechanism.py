@@ -243,7 +243,6 @@ def test_every_check_can_fail(kind, check):
 
     report = check_mechanism(factory)
     assert report[check].outcome == "failed"
-    assert f"{check}" in str(report)
     if kind is Explodes:
         assert "ZeroDivisionError: no luck" in report[check].detail
     else:
