@@ -192,11 +192,7 @@ class MarketEnv(ParallelEnv):
         if missing:
             raise InvalidParameterError("is missing", place=f"action of {missing[0]}", legal="one of each agent")
         asked = {owner: float(np.asarray(each).item()) for owner, each in actions.items()}
-        earned = self._turns.act(asked)
-        self.agents = self._turns.owners
-        self._acted.append(asked)
-        for owner, utility in earned.items():
-            self._earned[owner] = self._earned.get(owner, 0.0) + utility
+        earned = self._play(self._turns, asked)
         still = set(self.agents)
         return (
             self._observations(playing),
@@ -240,9 +236,17 @@ class MarketEnv(ParallelEnv):
         """Play a turn in which the owners that are due act as an array says, at their places; return the market."""
         if self._turns is None or not self.agents:
             raise EventError("step: the market is over or was not begun; expected reset()")
-        self._turns.act({owner: float(actions[place[owner]]) for owner in self._turns.due})
-        self.agents = self._turns.owners
+        self._play(self._turns, {owner: float(actions[place[owner]]) for owner in self._turns.due})
         return self._turns
+
+    def _play(self, turns: OwnersTurns, actions: dict[str, float]) -> dict[str, float]:
+        """Play a turn, and note its actions and what each owner has earned; return the latter."""
+        earned = turns.act(actions)
+        self.agents = turns.owners
+        self._acted.append(actions)
+        for owner, utility in earned.items():
+            self._earned[owner] = self._earned.get(owner, 0.0) + utility
+        return earned
 
     def _legal(self, owner: str, action: Any) -> bool:
         asked = np.asarray(action, dtype=np.float32).reshape(1) if isinstance(self.menu, Bids) else action

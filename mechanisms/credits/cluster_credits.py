@@ -17,17 +17,17 @@ Any increasing map of the importance of one owner's jobs changes nothing, for an
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.credits.cluster_present import PoolUpgrade, Present, present_of
 from marketsched.mechanisms.credits.nodes import Nodes, Run
+from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses
-from marketsched.mechanisms.credits.purses import CREDIT
+from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
 from marketsched.mechanisms.credits.turns_anew import TurnsAnew
 from marketsched.mechanisms.credits.upgrades import LATE
@@ -44,7 +44,7 @@ from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.signals import Signals
 
 
-class ClusterCredits(ArrivalMarket):
+class ClusterCredits(OnCredit):
     """Regular nodes for credits that renew, on a cluster (see the module).
 
     Parameters
@@ -131,32 +131,14 @@ class ClusterCredits(ArrivalMarket):
         names = ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds", "node_rounds_lost", "completed")
         self._counts = dict.fromkeys(names, 0.0)
 
-    @staticmethod
-    def wants_owners(shares: object = None, **_: object) -> bool:
-        """Tell whether these parameters need the names of all owners."""
-        return shares is None
-
     @property
-    def upgrades(self) -> list[PoolUpgrade]:
-        """What became regular, in order, but what is forgotten."""
-        return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
+    def _every_purse(self) -> Sequence[Purses]:
+        return self.pools.of_pool
 
     @property
     def load(self) -> int:
         """Tasks of the jobs that ran in the round just cleared and have not ended."""
         return sum(each.x.sow.concurrency for each in self._present.values() if each.run is not None)
-
-    def forget(self, job: JobId) -> None:
-        """Forget the name of a job that has left, and that it was regular."""
-        super().forget(job)
-        self._upgrades.pop(job, None)
-
-    def set_share(self, place: str, share: float) -> None:
-        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
-        self.accounts.set_share(place, share)
-        if self._round == 1:
-            for purses in self.pools.of_pool:
-                purses.begin()
 
     def class_of(self, job: JobId) -> JobClass | None:
         """Return the class of a job that has come, and what it has paid."""
@@ -176,18 +158,12 @@ class ClusterCredits(ArrivalMarket):
 
     def statistics(self) -> dict[str, float]:
         """Return counts of upgrades and of what was lost, and the credits of all purses together."""
-        sums = {}
-        for name in ("earned", "spent", "expired", "held"):
-            sums[f"credits_{name}"] = sum(float(getattr(each, name).sum()) for each in self.pools.of_pool) / CREDIT
-        return self._counts | sums
+        return self._counts | self._credits_of_all()
 
     def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Return the purses by pool as they are now, and what became regular when."""
         purses = self.pools.table([str(each) for each in self.accounts.names], self.cluster.pool_names)
-        rows = self.upgrades
-        upgrades = {each.name: [getattr(row, each.name) for row in rows] for each in fields(PoolUpgrade)}
-        upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
-        return {"purses": purses, "upgrades": upgrades}
+        return {"purses": purses, "upgrades": self._upgrades_by_column(PoolUpgrade)}
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how the job can run, and what it is to its owner."""
@@ -196,14 +172,6 @@ class ClusterCredits(ArrivalMarket):
         x.last_start = x.limit - int(known.lengths.min(initial=x.limit + 1))
         owner = self.accounts.number_of(x.owner)
         x.agreed = present_of(x, owner, known, x.sow.value, self.cluster, self.pools)
-
-    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
-        """Decide nothing: `advance` does."""
-        return [NOT_YET] * len(waiting)
-
-    def charge(self, x: WaitingJob) -> float:
-        """Return 0: credits are no money."""
-        return 0.0
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.

@@ -26,14 +26,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.credits.departures import Usual
+from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
@@ -67,7 +68,7 @@ class Upgrade:
     unpaid: int = 0  # rounds from `patience` on in which its owner could not pay: the bound does not count them
 
 
-class Credits(ArrivalMarket):
+class Credits(OnCredit):
     """Regular nodes for credits that renew, free ones for nothing (see the module).
 
     Parameters
@@ -154,22 +155,16 @@ class Credits(ArrivalMarket):
             ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds_lost", "regular_completed", "completed"), 0
         )
 
-    @staticmethod
-    def wants_owners(shares: object = None, **_: object) -> bool:
-        """Tell whether these parameters need the names of all owners."""
-        return shares is None
+    @property
+    def _every_purse(self) -> Sequence[Purses]:
+        return (self.purses,)
 
     @property
     def upgrades(self) -> list[Upgrade]:
         """What became regular, in order, but what is forgotten."""
         for row, each in self._open.items():
             each.unpaid = int(self._present.jobs["unpaid"][row])
-        return sorted((each for own in self._upgrades.values() for each in own), key=lambda each: each.round)
-
-    def forget(self, job: JobId) -> None:
-        """Forget the name of a job that has left, and that it was regular."""
-        super().forget(job)
-        self._upgrades.pop(job, None)
+        return super().upgrades
 
     @property
     def load(self) -> int:
@@ -178,10 +173,7 @@ class Credits(ArrivalMarket):
 
     def statistics(self) -> dict[str, float]:
         """Return counts of upgrades, and the credits of all purses together."""
-        found = {name: float(each) for name, each in self._counts.items()}
-        purses = self.purses
-        sums = {"earned": purses.earned, "spent": purses.spent, "expired": purses.expired, "held": purses.held}
-        return found | {f"credits_{name}": float(each.sum()) / CREDIT for name, each in sums.items()}
+        return {name: float(each) for name, each in self._counts.items()} | self._credits_of_all()
 
     def tables(self) -> dict[str, dict[str, Sequence[Any]]]:
         """Return the purses as they are now, and what became regular when."""
@@ -189,19 +181,7 @@ class Credits(ArrivalMarket):
         purses.follow()
         credits = {name: getattr(purses, name) / CREDIT for name in ("incomes", "caps", "held", "spent", "expired")}
         owners = {"owner": names, "part": self.accounts.parts, **credits}
-        rows, columns = self.upgrades, [each.name for each in fields(Upgrade)]
-        upgrades = {name: [getattr(row, name) for row in rows] for name in columns}
-        upgrades |= {name: [str(each) for each in upgrades[name]] for name in ("job", "owner")}
-        return {"purses": owners, "upgrades": upgrades}
-
-    def set_share(self, place: str, share: float) -> None:
-        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`.
-
-        Who is given one before the first round is cleared is known at the beginning.
-        """
-        self.accounts.set_share(place, share)
-        if self._round == 1:
-            self.purses.begin()
+        return {"purses": owners, "upgrades": self._upgrades_by_column(Upgrade)}
 
     def class_of(self, job: JobId) -> JobClass | None:
         """Return the class of a job that has come, and what it has paid."""
@@ -236,14 +216,6 @@ class Credits(ArrivalMarket):
         x.mean = announced_mean(x.sow, now, signal)
         x.limit = self.limits.last_useful_completion(x.sow)
         x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
-
-    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
-        """Decide nothing: `advance` serves rows, without a look at each waiting job."""
-        return [NOT_YET] * len(waiting)
-
-    def charge(self, x: WaitingJob) -> float:
-        """Return 0: credits are no money."""
-        return 0.0
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
