@@ -91,6 +91,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "csv": "marketsched.worlds.logs.kinds:CsvLog",
         "sacct": "marketsched.worlds.logs.kinds:SacctLog",
         "sacct-shapes": "marketsched.config.cluster_sacct:SacctShapes",
+        "instance-shapes": "marketsched.config.cluster_instances:InstanceShapes",
         "philly": "marketsched.worlds.logs.kinds:PhillyLog",
         "google-jobs": "marketsched.worlds.logs.kinds:GoogleJobsLog",
         "google-demand": "marketsched.worlds.logs.kinds:GoogleDemandLog",
