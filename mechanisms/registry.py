@@ -61,6 +61,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "cluster-bid-price": "marketsched.mechanisms.resources.bid_price:ClusterBidPrice",
         "cluster-credits": "marketsched.mechanisms.credits.cluster_credits:ClusterCredits",
         "cluster-exponential": "marketsched.mechanisms.resources.posted:ClusterExponential",
+        "cluster-fair-turns": "marketsched.mechanisms.schedulers.cluster_fair_turns:ClusterFairTurns",
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
         "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",
         "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
