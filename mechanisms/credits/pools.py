@@ -1,8 +1,8 @@
-r"""Purses by pool of a cluster, and what a job costs there.
+r"""Purses on a cluster, one for each pool or one for all, and what a job costs.
 
-A credit of a pool buys one of its nodes for a round. A job costs its largest share of a node in any resource, of the
-smallest node of the pool that can hold it, times its tasks; a share of a device counts as all of it. Each pool p has
-an income of :math:`r N_p s` a round for an owner with the part s.
+With a purse for each pool a credit buys one of its nodes for a round. A job costs its largest share of a node in any
+resource, of the smallest node of the pool that can hold it, times its tasks; a share of a device counts as all of it.
+Each pool p has an income of :math:`r N_p s` a round for an owner with the part s.
 
 So a node that regular runs leave too little of for a job of one task and cost f is paid more than 1 - f for, and a job
 with :math:`f < 1 - r` that is regular in a pool whose nodes can all hold it starts within
@@ -44,8 +44,8 @@ class PoolPurses:
         Whose pools.
     income, carry, start : float
         r, K and the part of the cap that is there in the first round, as of `Purses`.
-    of : {"pool", "one"}
-        What an owner has a purse for: each pool, or all of them.
+    of : {"one", "pool"}
+        What an owner has a purse for: all pools, or each of them.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class PoolPurses:
     """
 
     def __init__(
-        self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float, of: PursesOf = "pool"
+        self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float, of: PursesOf = "one"
     ) -> None:
         self._cluster, self._income, self._one = cluster, income, of == "one"
         self.nodes = np.diff(cluster.layout.pool_begin)

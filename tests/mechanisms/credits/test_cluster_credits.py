@@ -53,7 +53,7 @@ def drawn_jobs(seed, n=70, span=60, owners=4):
 
 
 def played(jobs, horizon=HORIZON, kind=ClusterCredits, **rules):
-    rules.setdefault("owners", sorted({job.owner for job in jobs}))
+    rules = {"owners": sorted({job.owner for job in jobs}), "purses": "pool", **rules}
     market = kind(CLUSTER.nodes, horizon, **SIZES, **rules)
     return market, play(MarketLoop(market), TruthfulOwners(jobs), horizon)
 
@@ -183,7 +183,7 @@ def test_the_bound_holds_when_all_is_spent_at_once_and_breaks_where_nobody_pays(
 def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_devices_whole():
     groups = [NodeGroup("s", "n", 1, {"cpu": 4, "gpu": 2}), NodeGroup("l", "n", 1, {"cpu": 8, "gpu": 4})]
     cluster = Cluster((CPU, GPU), groups)
-    pools = PoolPurses(Accounts(None, "", ["ann"]), cluster, 0.5, 8.0, 1.0)
+    pools = PoolPurses(Accounts(None, "", ["ann"]), cluster, 0.5, 8.0, 1.0, "pool")
     cases = {1: {"cpu": 1}, 2: {"cpu": 5}, 3: {"cpu": 1, "gpu": 0.25}, 4: {"cpu": 1, "gpu": 3}}
     costs = {n: int(pools.costs(options_of([Shape(each, {"n": (1,)})], cluster))[0]) for n, each in cases.items()}
     assert {n: cost / CREDIT for n, cost in costs.items()} == {1: 0.25, 2: 0.625, 3: 0.5, 4: 0.75}
