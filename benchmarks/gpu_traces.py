@@ -96,7 +96,7 @@ WORLDS: dict[str, Callable[[float, int, str], Workload]] = {"dlrm": dlrm, "phill
 RULES: dict[str, Callable[[Workload], Any]] = {
     "first come": lambda world: ClusterFirstCome(**sizes_of(world)),
     "own past": lambda world: ClusterBidPrice(**sizes_of(world), round_seconds=world.round_seconds),
-    "slack .15": lambda world: ClusterBidPrice(**sizes_of(world), round_seconds=world.round_seconds, slack=0.15),
+    "slack .05": lambda world: ClusterBidPrice(**sizes_of(world), round_seconds=world.round_seconds, slack=0.05),
     "own past, 144": lambda world: ClusterBidPrice(**sizes_of(world), round_seconds=world.round_seconds, ahead=144),
 }
 COLUMNS = ("world", "load", "seed", "rule", "share", "completed", "revenue", "seconds")
