@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +70,7 @@ def _kinds(jobs: pd.DataFrame) -> pd.Series[str]:
     return kinds.where(kinds != "", np.where(jobs["gpu"] > 0, "gpu", "node"))
 
 
-def _group(kind: str, jobs: pd.DataFrame) -> dict[str, object]:
+def _group(kind: str, jobs: pd.DataFrame) -> dict[str, Any]:
     """Return a group of nodes that holds the jobs as they ran."""
     begin = jobs["start_s"].to_numpy()
     end = begin + jobs["run_s"].to_numpy()
