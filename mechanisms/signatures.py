@@ -80,6 +80,7 @@ def takes_anything(function: Callable[..., Any]) -> bool:
     return above is None or takes_anything(above)
 
 
+@lru_cache(maxsize=1024)  # asked of the same few for every market that is built
 def _has_rest(function: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
