@@ -4,8 +4,10 @@
     python benchmarks/cluster_owners.py --out cells.csv --seeds 990 --maps 10
 
 Eight cells: openb (5,000 recorded pods with cores, memory, GPUs or a share of one and the kinds that they accept; 20
-owners are drawn, with sizes as 1/rank) and some hours of Google's trace of 2011 (3,000 jobs of one task with users,
-cores and memory, on nodes of two sizes), at loads .8, 1.0, 1.3 and 1.6 of the resource that is scarcest. Values and
+owners are drawn, with sizes as 1/rank) and half of the instances of Alibaba's DLRM trace (`--dlrm` names the file; its
+services are the owners; 3 nodes with 4 GPUs and 32 without, rounds of 15 minutes), at loads .8, 1.0, 1.3 and 1.6 of
+GPUs. Without that file Google's trace of 2011 (3,000 jobs of one task with users, cores and memory, on nodes of two
+sizes) can stand in (`--worlds openb google`). Values and
 deadlines are drawn (classes 40/40/20 %, densities 1, 3, 9 times a log-normal of deviation .7 a node and round, slack 2,
 1 and .25 times the longest of the law). The law of a job is 98 % of what the last ten jobs alike took, and 2 % spread
 over all durations, which are rounded to a grid. Nothing is charged.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -27,15 +30,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from gpu_traces import DLRM
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
+from marketsched.config.cluster_instances import InstanceShapes
 from marketsched.mechanisms import DeadlineValue, EventKind
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
+from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
+from marketsched.mechanisms.schedulers.cluster_queue import ClusterQueue
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.pooled_duality import pooled_bound
 from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
@@ -43,7 +52,7 @@ from marketsched.results.paired_statistics import spread
 from marketsched.worlds.openb import OpenbCluster
 from marketsched.worlds.traces.catalogue import TRACES
 
-GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 144)  # rounds
+GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 144, 192)  # rounds
 UNIFORM, ALIKE, FEWEST = 0.02, 10, 3
 GOOGLE_JOBS, GOOGLE_ROUND_S, PARTS = 3_000, 60.0, 16_384
 HALF, WHOLE = 1 / 16, 1 / 8  # nodes, of Google's largest machine: jobs of one task take .03 of that on average
@@ -71,25 +80,29 @@ class World(NamedTuple):
     bound: float
 
 
-class FirstCome(ClusterCredits):
-    """Nobody has a share, and free jobs go by arrival."""
+class FirstCome(ClusterFairTurns):
+    """All jobs are of one owner, and go by arrival."""
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Let all jobs be of one owner, the first the most important."""
+        """Let the first job be the most important."""
         super().foresee(x, signal)
         x.agreed.owner, x.agreed.important = 0, -float(x.order)
 
 
-RULES: dict[str, tuple[type[ClusterCredits], dict[str, Any]]] = {
-    "first come": (FirstCome, {"start": 0.0, "income": 1e-9}),
-    "turns": (ClusterCredits, {"start": 0.0, "income": 1e-9}),
-    "credits": (ClusterCredits, {}),
-    "credits, r .7": (ClusterCredits, {"income": 0.7}),
-    "credits, r .9": (ClusterCredits, {"income": 0.9}),
+RULES: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "first come": (FirstCome, {}),
+    "easy": (ClusterQueue, {"reserve": True}),
+    "dominant share": (ClusterQueue, {"order": "dominant-share"}),
+    "turns": (ClusterFairTurns, {}),
+    "credits, one, r .9": (ClusterCredits, {"purses": "one", "income": 0.9}),
+    "credits, pool": (ClusterCredits, {"purses": "pool"}),
+    "credits, one": (ClusterCredits, {"purses": "one"}),
+    "credits, one, r .7": (ClusterCredits, {"purses": "one", "income": 0.7}),
+    "credits, pool, r .7": (ClusterCredits, {"purses": "pool", "income": 0.7}),
 }
 
 
-def openb(load: float, rng: np.random.Generator) -> tuple[list[Asked], Cluster]:
+def openb(load: float, rng: np.random.Generator, path: str) -> tuple[list[Asked], Cluster]:
     """Return pods of openb, and the cluster for the load."""
     drawn = OpenbCluster(load=load, jobs=5_000, rounds=576, speed_spread=(0.0, 0.0)).build(rng, None)
     assert drawn.cluster is not None
@@ -102,7 +115,23 @@ def openb(load: float, rng: np.random.Generator) -> tuple[list[Asked], Cluster]:
     return rows, drawn.cluster
 
 
-def google(load: float, rng: np.random.Generator) -> tuple[list[Asked], Cluster]:
+def dlrm(load: float, rng: np.random.Generator, path: str) -> tuple[list[Asked], Cluster]:
+    """Return half of the instances of the DLRM trace, and their cluster."""
+    section: dict[str, Any] = {
+        "kind": "instance-shapes", "path": path, "cluster": DLRM, "round_seconds": 900, "max_duration": GRID[-1],
+        "most_jobs": 20_000, "kept": 0.5, "load": load,
+    }  # fmt: skip
+    found = InstanceShapes.model_validate(section).build(rng, None)
+    assert found.cluster is not None
+    shapes = [job.truth.shapes[0] for job in found.jobs]
+    rows = [
+        Asked(job.truth.birth, str(job.owner), dict(shape.each), shape.kinds, job.duration)
+        for job, shape in zip(found.jobs, shapes, strict=True)
+    ]
+    return rows, found.cluster
+
+
+def google(load: float, rng: np.random.Generator, path: str) -> tuple[list[Asked], Cluster]:
     """Return jobs of one task of Google's trace, a window drawn at random, and nodes of two sizes for the load."""
     table = TRACES["google-demand"].read(None)
     needs = table[["cpu_req", "mem_req"]]
@@ -129,7 +158,7 @@ def google(load: float, rng: np.random.Generator) -> tuple[list[Asked], Cluster]
     return rows, Cluster(parts, tuple(groups))
 
 
-WORLDS = {"openb": openb, "google": google}
+WORLDS = {"openb": openb, "dlrm": dlrm, "google": google}
 
 
 def law_of(past: list[int]) -> tuple[NDArray[np.float64], int]:
@@ -138,9 +167,9 @@ def law_of(past: list[int]) -> tuple[NDArray[np.float64], int]:
     return (1 - UNIFORM) * counts / counts.sum() + UNIFORM / len(GRID), max(past)
 
 
-def world_at(name: str, load: float, seed: int) -> World:
-    """Draw a market."""
-    rows, cluster = WORLDS[name](load, np.random.default_rng([seed, 1]))
+def world_at(name: str, load: float, seed: int, path: str = "") -> World:
+    """Draw a market; ``path``: of the DLRM trace."""
+    rows, cluster = WORLDS[name](load, np.random.default_rng([seed, 1]), path)
     rng, n = np.random.default_rng([seed, 2]), len(rows)
     group = np.searchsorted([0.4, 0.8], rng.random(n), side="right")
     densities = np.array([1.0, 3.0, 9.0])[group] * np.exp(0.7 * rng.standard_normal(n))
@@ -174,15 +203,15 @@ def world_at(name: str, load: float, seed: int) -> World:
     return World(jobs, cluster, horizon, delay, pooled_bound(flat, cluster.layout.pool_size, horizon, steps=100).value)
 
 
-def played(world: World, rule: str) -> tuple[dict[str, float], ClusterCredits, list[Any]]:
+def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     """Play a market; return its figures, the rule and the events."""
     kind, parameters = RULES[rule]
     owners = list(dict.fromkeys(job.owner for job in world.jobs))
     began = time.process_time()
+    given = {} if kind is ClusterQueue else {"owners": owners}
     market = kind(
         world.cluster.nodes, world.horizon, max_concurrency=1, max_duration=GRID[-1], max_delay=world.max_delay,
-        max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, owners=owners,
-        **parameters,
+        max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, **given, **parameters,
     )  # fmt: skip
     events = play(MarketLoop(market), TruthfulOwners(world.jobs), world.horizon)
     seconds = time.process_time() - began
@@ -194,19 +223,19 @@ def played(world: World, rule: str) -> tuple[dict[str, float], ClusterCredits, l
         got[job.owner] += float(job.truth.value(done[job.name])) if job.name in done else 0.0
     shares = [got[owner] / total[owner] for owner in total if count[owner] >= 5]
     figures = market.statistics()
-    upgrades = market.upgrades
+    upgrades = market.upgrades if isinstance(market, ClusterCredits) else []
     beyond = sum((u.started or u.left or market.round) - u.round - u.unpaid > u.bound for u in upgrades)
     found = {
         "W": 100 * sum(got.values()) / world.bound, "own": 100 * float(np.mean(shares)),
         "q10": 100 * float(np.quantile(shares, 0.1)),
-        "lost": 100 * figures["node_rounds_lost"] / max(1e-9, figures["node_rounds"]),
+        "lost": 100 * figures.get("node_rounds_lost", 0.0) / max(1e-9, figures.get("node_rounds", 1.0)),
         "regular": len(upgrades), "bounded": sum(np.isfinite(u.bound) for u in upgrades), "beyond": beyond,
         "seconds": seconds,
     }  # fmt: skip
     return found, market, events
 
 
-def changed_by_maps(world: World, owners: int) -> tuple[int, int]:
+def changed_by_maps(world: World, owners: int, rule: str) -> tuple[int, int]:
     """Map the importance of the busiest owners' jobs, three times each; return the maps, and how many changed anything.
 
     Times 1024, to the third power, and by ranks; compared are all events and purses.
@@ -222,9 +251,10 @@ def changed_by_maps(world: World, owners: int) -> tuple[int, int]:
     importance = np.array([job.truth.value.highest for job in world.jobs]) / works
 
     def state(jobs: list[Job]) -> tuple[Any, ...]:
-        _, market, events = played(world._replace(jobs=jobs), "credits")
+        _, market, events = played(world._replace(jobs=jobs), rule)
         told = [(e.round, e.kind, e.job) for e in events]
-        return told, [each.held.tolist() for each in market.pools.of_pool]
+        purses = market.pools.every if isinstance(market, ClusterCredits) else []
+        return told, [each.held.tolist() for each in purses]
 
     before, changed, tried = state(world.jobs), 0, 0
     counts: defaultdict[str, int] = defaultdict(int)
@@ -268,21 +298,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=[990, 991, 992])
-    parser.add_argument("--worlds", nargs="+", default=list(WORLDS))
+    parser.add_argument("--worlds", nargs="+", default=["openb", "dlrm"])
+    parser.add_argument("--dlrm", default="", help="disaggregated_DLRM_trace.csv")
     parser.add_argument("--loads", nargs="+", type=float, default=list(LOADS))
-    parser.add_argument("--rules", nargs="+", default=["first come", "turns", "credits"])
+    parser.add_argument("--rules", nargs="+", default=["first come", "turns", "credits, one", "credits, pool"])
     parser.add_argument("--maps", type=int, default=0, help="owners whose importance is mapped, at load 1.3")
     asked = parser.parse_args()
     for name in asked.worlds if asked.maps else ():
-        tried, changed = changed_by_maps(world_at(name, 1.3, asked.seeds[0]), asked.maps)
-        print(f"{name}: {tried} maps of one owner's importance, {changed} changed anything", flush=True)
+        world = world_at(name, 1.3, asked.seeds[0], asked.dlrm)
+        for rule in asked.rules:
+            tried, changed = changed_by_maps(world, asked.maps, rule)
+            print(f"{name}, {rule}: {tried} maps of one owner's importance, {changed} changed anything", flush=True)
     if asked.maps:
         return
     rows: list[dict[str, Any]] = []
     for seed in asked.seeds:
         for name in asked.worlds:
             for load in asked.loads:
-                world = world_at(name, load, seed)
+                world = world_at(name, load, seed, asked.dlrm)
                 for rule in asked.rules:
                     found, *_ = played(world, rule)
                     rows.append({"world": name, "load": load, "seed": seed, "rule": rule, **found})

@@ -2,8 +2,8 @@ r"""Credits on a cluster of several resources and kinds of nodes, for jobs whose
 
 The rules are those of `marketsched.mechanisms.credits.credits`, on nodes:
 
-* an owner has a purse for each pool (`pools`); a job becomes regular if one of the pools that it accepts has credits
-  for it, and it is important enough among the owner's jobs there;
+* an owner has a purse for each pool, or one for all (`pools`); a job becomes regular if one of the pools that it
+  accepts has credits for it, and it is important enough among the owner's jobs there;
 * importance is value over work: a job's largest share of the whole cluster, as nodes, times its announced mean. No
   price is in it, so that it never changes by itself;
 * a job takes the place that leaves least over, among the shapes and pools in which it is worth most;
@@ -21,30 +21,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.cluster_present import PoolUpgrade, Present, present_of
-from marketsched.mechanisms.credits.nodes import Nodes, Run
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
-from marketsched.mechanisms.credits.pools import PoolPurses
+from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
-from marketsched.mechanisms.credits.turns_anew import TurnsAnew
 from marketsched.mechanisms.credits.upgrades import LATE
 from marketsched.mechanisms.credits.usual_work import UsualWork
-from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, is_hashable, legal
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
-from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.known import known_at_arrival
+from marketsched.mechanisms.resources.known import Known
+from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.signals import Signals
 
 
-class ClusterCredits(OnCredit):
+class ClusterCredits(NodesMarket[Present], OnCredit):
     """Regular nodes for credits that renew, on a cluster (see the module).
 
     Parameters
@@ -56,7 +53,11 @@ class ClusterCredits(OnCredit):
     shares, newcomers, owners
         As of `Accounts`.
     income : float
-        r, the part of each pool that credits can buy. A job that takes more than 1 - r of a node has no bound.
+        r, the part of the nodes that credits can buy.
+    purses : {"one", "pool"}
+        What an owner has a purse for: all pools, where a node costs more of those that are sought more
+        (`pool_weights`), which delivers more; or each pool, so that a regular start has a bound for jobs of one task
+        that take less than 1 - r of a node.
     carry_rounds, start, patience, margin
         As of `marketsched.mechanisms.credits.credits.Credits`.
     signals : {"durations", "labels"}
@@ -82,13 +83,12 @@ class ClusterCredits(OnCredit):
     ([('start', 'A')], [('requeue', 'A'), ('start', 'B')])
     """
 
-    cluster: Cluster
     takes_back = True
-    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "no money: of an owner's values only their own order counts; a regular job that takes less of a node than is "
-        "not sold starts within a bound, and is never taken back; free runs may be",
+        "no money: of an owner's values only their own order counts; a regular job is never taken back while its "
+        "owner can pay, free runs may be; with a purse for each pool a regular job that takes less of a node than is "
+        "not sold starts within a bound",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 
@@ -107,6 +107,7 @@ class ClusterCredits(OnCredit):
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         income: PositiveShare = 0.5,
+        purses: PursesOf = "one",
         carry_rounds: Positive = 672.0,
         start: Share = 0.5,
         patience: Natural = 8,
@@ -114,64 +115,35 @@ class ClusterCredits(OnCredit):
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
-        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
-        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
-        self.accounts = Accounts(shares, newcomers, owners)
-        self.pools = PoolPurses(self.accounts, self.cluster, income, carry_rounds, start)
+        accounts = Accounts(shares, newcomers, owners)
+        super().__init__(capacity, horizon, max_concurrency, cluster, accounts, signals, **sizes)
+        self.pools = PoolPurses(self.accounts, self.cluster, income, carry_rounds, start, purses)
         self.turns = Turns(self.accounts, KEPT)
-        self.patience, self.margin, self._signals = patience, margin, signals
-        self.nodes = Nodes(self.cluster)
+        self.patience, self.margin = patience, margin
         self._offered = OfferedLoad(self.cluster.nodes)
-        self._present: dict[JobId, Present] = {}  # in order of arrival
         self._gone: list[tuple[Present, int]] = []  # completed, with the rounds of their run
         self._upgrades: dict[JobId, list[PoolUpgrade]] = {}
         self._choice, self._usual = PoolUpgrades(self.pools), UsualWork()
-        self._turn = 0
         names = ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds", "node_rounds_lost", "completed")
         self._counts = dict.fromkeys(names, 0.0)
 
     @property
     def _every_purse(self) -> Sequence[Purses]:
-        return self.pools.of_pool
-
-    @property
-    def load(self) -> int:
-        """Tasks of the jobs that ran in the round just cleared and have not ended."""
-        return sum(each.x.sow.concurrency for each in self._present.values() if each.run is not None)
+        return self.pools.every
 
     def class_of(self, job: JobId) -> JobClass | None:
         """Return the class of a job that has come, and what it has paid."""
         each = self._present.get(job)
         return None if each is None else JobClass("regular" if each.since else "free", each.paid)
 
-    def booking(self, job: JobId) -> Booking | None:
-        """Return the booking of a running job of a cluster; None: nothing, or identical nodes."""
-        each = self._present.get(job)
-        return None if each is None or self.limits.cluster is None else each.booking
-
-    def nodes_in_use(self) -> int | None:
-        """Return on how many nodes something runs. None on identical nodes, where widths add up."""
-        if self.limits.cluster is None:
-            return None
-        return len({node for run in self.nodes.runs for node in run.placed.nodes.tolist()})
-
     def statistics(self) -> dict[str, float]:
         """Return counts of upgrades and of what was lost, and the credits of all purses together."""
         return self._counts | self._credits_of_all()
 
     def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
-        """Return the purses by pool as they are now, and what became regular when."""
+        """Return the purses as they are now, and what became regular when."""
         purses = self.pools.table([str(each) for each in self.accounts.names], self.cluster.pool_names)
         return {"purses": purses, "upgrades": self._upgrades_by_column(PoolUpgrade)}
-
-    def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note how the job can run, and what it is to its owner."""
-        known = known_at_arrival(x.sow, self.cluster, self._round, signal, self.limits, self._signals)
-        x.limit = self.limits.last_useful_completion(x.sow)
-        x.last_start = x.limit - int(known.lengths.min(initial=x.limit + 1))
-        owner = self.accounts.number_of(x.owner)
-        x.agreed = present_of(x, owner, known, x.sow.value, self.cluster, self.pools)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -186,7 +158,7 @@ class ClusterCredits(OnCredit):
         events = self._depart(now)
         self._offered.next_round()
         events += self._admit(now)
-        self.pools.pay_income()
+        self.pools.pay_income(now)
         self.turns.fade()
         self._upgrade(now)
         self._prepay()
@@ -200,66 +172,41 @@ class ClusterCredits(OnCredit):
         events.sort(key=lambda event: event.kind is EventKind.START)
         return events
 
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
-        each = self._present.get(job) if is_hashable(job) else None
-        if each is None or each.run is None:
-            return super().complete(job)
-        now, run = self._round, each.run
-        self._counts["completed"] += 1
-        self._gone.append((each, now - run.start))
-        self._end_run(each)
-        self._leave(each.x)
-        return Event(now - 1, EventKind.COMPLETE, job, now)
-
-    def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
-        ran = {job for job, each in self._present.items() if each.run is not None or each.ran}
-        events = super().close()
-        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
-
     # -- one round ------------------------------------------------------------------------------------------
 
+    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> Present:
+        return present_of(x, owner, known, self.cluster, self.pools)
+
+    def _comes(self, each: Present, stays: bool) -> None:
+        self._counts["jobs"] += stays
+        self._offered.arrives(each.size, self._usual.rounds(each.band), self._usual.kappa)
+
+    def _completed(self, each: Present, used: int) -> None:
+        self._counts["completed"] += 1
+        self._gone.append((each, used))
+
+    def _gave_up(self, each: Present) -> None:
+        self._learn(each, 0)
+
+    def _started(self, each: Present, now: int) -> None:
+        if each.since:
+            each.pays(self.pools, each.row)
+            if each.upgrade is not None:
+                each.upgrade.started, each.upgrade = now, None
+
     def _depart(self, now: int) -> list[Event]:
-        """Remove the jobs that can bring nothing any more, and learn from all that have left."""
-        events: list[Event] = []
+        """Learn from all that have left, too."""
         for each, used in self._gone:
             self._learn(each, used)
         self._gone = []
-        for each in list(self._present.values()):
-            run, booking = each.run, each.booking
-            over = now > each.x.last_start if run is None or booking is None else now >= run.start + booking.length
-            if over:
-                kind = EventKind.EVICT if run is not None or each.ran else EventKind.DROP
-                if run is not None:
-                    self._end_run(each)
-                self._leave(each.x)
-                self._learn(each, 0)
-                events.append(Event(now, kind, each.x.job))
-        return events
+        return super()._depart(now)
 
     def _learn(self, each: Present, used: int) -> None:
         """Learn from a job that has left; ``used``: rounds of its run if it is completed."""
         self._usual.learn(each.band, each.size, each.mean, used)
+        self.pools.learn(each.options, each.means)
         if each.upgrade is not None:
             each.upgrade.left, each.upgrade = self._round, None
-
-    def _admit(self, now: int) -> list[Event]:
-        """Let the arrivals of the round wait as free jobs; drop those that come too late."""
-        events = []
-        for x in sorted(self._arrived, key=lambda x: x.order):
-            each: Present = x.agreed
-            self._offered.arrives(each.size, self._usual.rounds(each.band), self._usual.kappa)
-            if now > x.last_start or not each.means.size:
-                self._leave(x)
-                events.append(Event(now, EventKind.DROP, x.job))
-                continue
-            self._turn += 1
-            each.turn = self._turn
-            self._present[x.job] = each
-            self._counts["jobs"] += 1
-        self._arrived = []
-        return events
 
     def _upgrade(self, now: int) -> None:
         """Make late jobs regular, then remember the round's arrivals for later thresholds."""
@@ -331,26 +278,6 @@ class ClusterCredits(OnCredit):
                 turns.starts(each)
         return events
 
-    def _start(self, each: Present, rows: Iterable[int], now: int, events: list[Event]) -> bool:
-        """Start a job with one of these options if one has room, and pay if it is regular; tell whether it did."""
-        found = self.nodes.best((row, each.wanted(row)) for row in rows)
-        if found is None:
-            return False
-        row, placed = found
-        wanted = each.wanted(row)
-        each.run, each.row = Run(wanted, placed, now, each.size), row
-        self.nodes.take(each.run)
-        length = max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
-        kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
-        each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
-        each.x.start = now
-        if each.since:
-            each.pays(self.pools, row)
-            if each.upgrade is not None:
-                each.upgrade.started, each.upgrade = now, None
-        events.append(Event(now, EventKind.START, each.x.job))
-        return True
-
     def _take_back(self, each: Present, now: int, events: list[Event]) -> None:
         assert each.run is not None
         self._counts["requeues"] += 1
@@ -358,15 +285,3 @@ class ClusterCredits(OnCredit):
         each.ran += 1
         self._end_run(each)
         events.append(Event(now, EventKind.REQUEUE, each.x.job))
-
-    def _end_run(self, each: Present) -> None:
-        assert each.run is not None
-        self.nodes.give_back(each.run)
-        each.run = each.booking = None
-        each.x.start = NOT_YET
-
-    def _leave(self, x: WaitingJob) -> None:
-        each = self._present.pop(x.job, None)
-        if each is not None and each.run is not None:
-            self._end_run(each)
-        super()._leave(x)

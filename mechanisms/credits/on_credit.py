@@ -7,33 +7,23 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.schedulers.turns import Accounts
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 
 
-class OnCredit(ArrivalMarket):
+class OnCredit(BySharesMarket):
     """A market in which some jobs are regular, paid with credits that renew, and all others are free.
 
-    Attributes
-    ----------
-    accounts : Accounts
-        Shares by place.
+    `BySharesMarket` has the accounts.
     """
 
-    accounts: Accounts
     _upgrades: dict[JobId, list[Any]]  # until the name of the job is forgotten
 
     @property
     @abstractmethod
     def _every_purse(self) -> Sequence[Purses]:
         """The purses of all owners, once for each pool of nodes."""
-
-    @staticmethod
-    def wants_owners(shares: object = None, **_: object) -> bool:
-        """Tell whether these parameters need the names of all owners."""
-        return shares is None
 
     @property
     def upgrades(self) -> list[Any]:
@@ -50,18 +40,10 @@ class OnCredit(ArrivalMarket):
 
         Who is given one before the first round is cleared is known at the beginning.
         """
-        self.accounts.set_share(place, share)
+        super().set_share(place, share)
         if self._round == 1:
             for purses in self._every_purse:
                 purses.begin()
-
-    def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
-        """Decide nothing: `advance` does, without a look at each waiting job."""
-        return [NOT_YET] * len(waiting)
-
-    def charge(self, x: WaitingJob) -> float:
-        """Return 0: credits are no money."""
-        return 0.0
 
     def _credits_of_all(self) -> dict[str, float]:
         """Return what all purses together have earned, spent, lost and held."""

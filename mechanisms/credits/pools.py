@@ -1,35 +1,40 @@
-r"""Purses by pool of a cluster, and what a job costs there.
+r"""Purses on a cluster, one for each pool or one for all, and what a job costs.
 
-A credit of a pool buys one of its nodes for a round. A job costs its largest share of a node in any resource, of the
-smallest node of the pool that can hold it, times its tasks; a share of a device counts as all of it. Each pool p has
-an income of :math:`r N_p s` a round for an owner with the part s.
+With a purse for each pool a credit buys one of its nodes for a round. A job costs its largest share of a node in any
+resource, of the smallest node of the pool that can hold it, times its tasks; a share of a device counts as all of it.
+Each pool p has an income of :math:`r N_p s` a round for an owner with the part s.
 
 So a node that regular runs leave too little of for a job of one task and cost f is paid more than 1 - f for, and a job
 with :math:`f < 1 - r` that is regular in a pool whose nodes can all hold it starts within
 
 .. math:: X + \lfloor \textstyle\sum_k w_{kp}(u + X) / (N_p (1 - f - r)) \rfloor
 
-rounds, as under `marketsched.mechanisms.credits.credits` (docs/mathematics.md). A purse for all pools would promise
-nothing: everybody could spend it on one pool.
+rounds, as under `marketsched.mechanisms.credits.credits` (docs/mathematics.md).
+
+With one purse for all pools a node of pool p costs :math:`\pi_p` credits a round (`pool_weights`), and the income is
+:math:`r N s`. It promises no bound: everybody may spend all of it on one pool.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.credits.pool_weights import PoolWeights
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.schedulers.turns import Accounts
 
+PursesOf = Literal["pool", "one"]
+
 
 class PoolPurses:
-    """A purse of each owner for each pool.
+    """A purse of each owner for each pool, or one for all pools.
 
     Parameters
     ----------
@@ -39,42 +44,72 @@ class PoolPurses:
         Whose pools.
     income, carry, start : float
         r, K and the part of the cap that is there in the first round, as of `Purses`.
+    of : {"one", "pool"}
+        What an owner has a purse for: all pools, or each of them.
 
     Attributes
     ----------
-    of_pool : list of Purses
-        By the number of the pool.
+    every : list of Purses
+        One for each pool, or the only one.
+    purse_of : ndarray of int, shape (n_pools,)
+        Which of them pays in each pool.
     nodes : ndarray of int, shape (n_pools,)
-        Nodes of each.
+        Nodes of each pool.
+    weights : PoolWeights
+        What a node of each pool costs; 1 with a purse for each.
     """
 
-    def __init__(self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float) -> None:
-        self._cluster, self._income = cluster, income
+    def __init__(
+        self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float, of: PursesOf = "one"
+    ) -> None:
+        self._cluster, self._income, self._one = cluster, income, of == "one"
         self.nodes = np.diff(cluster.layout.pool_begin)
-        self.of_pool = [Purses(accounts, int(n), income, carry, start) for n in self.nodes]
+        sizes = [cluster.nodes] if self._one else self.nodes.tolist()
+        self.every = [Purses(accounts, int(n), income, carry, start) for n in sizes]
+        self.purse_of = np.zeros(self.nodes.size, np.int64) if self._one else np.arange(self.nodes.size)
+        self.weights = PoolWeights(cluster)
 
-    def pay_income(self) -> None:
+    def of_pool(self, pool: int) -> Purses:
+        """Return the purses that pay in a pool."""
+        return self.every[int(self.purse_of[pool])]
+
+    def pay_income(self, now: int) -> None:
         """Begin a round."""
-        for purses in self.of_pool:
+        for purses in self.every:
             purses.pay_income()
+        if self._one:
+            self.weights.renew(now)
+
+    def learn(self, options: Options, means: NDArray[np.float64]) -> None:
+        """Note a job that has left, for the weights."""
+        if self._one and means.size:
+            self.weights.learn(options, means)
+
+    def charge(self, pool: int, cost: int) -> int:
+        """Return what a round that costs so much of a pool's nodes costs now, millionths of a credit."""
+        return math.ceil(cost * self.weights.of_pool[pool]) if self._one else cost
 
     def can_pay(self, owner: int, pool: int, cost: int) -> bool:
-        """Tell whether an owner has so many millionths of a credit in a pool."""
-        return bool(self.of_pool[pool].held[owner] >= cost)
+        """Tell whether an owner can pay for that."""
+        return bool(self.of_pool(pool).held[owner] >= self.charge(pool, cost))
 
-    def pay(self, owner: int, pool: int, cost: int) -> bool:
-        """Take them, if they are there; tell whether they were."""
+    def pay(self, owner: int, pool: int, cost: int) -> int:
+        """Take it, if it is there; return it, millionths of a credit, or 0."""
         if not self.can_pay(owner, pool, cost):
-            return False
-        self.of_pool[pool].held[owner] -= cost
-        self.of_pool[pool].spent[owner] += cost
-        return True
+            return 0
+        charged, purses = self.charge(pool, cost), self.of_pool(pool)
+        purses.held[owner] -= charged
+        purses.spent[owner] += charged
+        return charged
 
     def table(self, owners: Sequence[str], pools: Sequence[str]) -> dict[str, list[Any]]:
-        """Return the purses as a table: a row for each pool and owner, by their names; credits."""
+        """Return the purses as a table: a row for each pool and owner, by their names; credits.
+
+        The pool of a purse for all of them is ``all``.
+        """
         columns = ("incomes", "caps", "held", "spent", "expired")
         found: dict[str, list[Any]] = {name: [] for name in ("owner", "pool", *columns)}
-        for pool, each in zip(pools, self.of_pool, strict=True):
+        for pool, each in zip(["all"] if self._one else pools, self.every, strict=True):
             each.follow()
             found["owner"] += owners
             found["pool"] += [pool] * len(owners)
@@ -83,7 +118,7 @@ class PoolPurses:
         return found
 
     def costs(self, options: Options) -> NDArray[np.int64]:
-        """Return what each option costs a round, millionths of a credit of its pool, shape (n,)."""
+        """Return what each option costs a round, millionths of a node of its pool, shape (n,)."""
         layout, found = self._cluster.layout, np.zeros(options.pool.size, np.int64)
         device = np.maximum(layout.device_parts, 1)
         for i, pool in enumerate(options.pool.tolist()):
@@ -96,7 +131,9 @@ class PoolPurses:
 
     def longest_wait(self, pool: int, demand: NDArray[np.int64], tasks: int, cost: int, ahead: int) -> float:
         """Return the rounds within which a job that is regular in a pool starts; nan: it has no bound."""
-        purses, nodes = self.of_pool[pool], int(self.nodes[pool])
+        if self._one:
+            return math.nan
+        purses, nodes = self.of_pool(pool), int(self.nodes[pool])
         left = nodes * (1.0 - cost / CREDIT - self._income)
         if tasks > 1 or left <= 0 or self._sizes(pool, demand, count=True) < nodes:
             return math.nan

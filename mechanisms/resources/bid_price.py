@@ -54,6 +54,7 @@ from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 STOPPED = "a run that outlasts its booking pays for the rounds that it held"
+SLACK, SLACK_OF_ONE_POOL = 0.05, 0.15
 GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken
 
 
@@ -74,7 +75,7 @@ class ClusterBidPrice(KeptMenus):
     steps : int
         Subgradient steps in a round.
     slack, slack_gain, slack_ramp : float, float, int
-        See `Slack`; by default the share stays as it is unless there is one pool with one resource.
+        See `Slack`. By default the share is .05 and stays as it is; with one pool of one resource it begins at .15.
     placement : {"fgd", "best", "first", "worst"}
         Which nodes a booking gets, see `placement`.
     tail : bool, optional
@@ -140,7 +141,7 @@ class ClusterBidPrice(KeptMenus):
         ahead: Annotated[int | None, Maybe(Whole(1, LONGEST_WINDOW))] = None,
         steps: Count = 10,
         step: Positive = 0.4,
-        slack: Annotated[float, Finite("[0, 0.3]")] = 0.15,
+        slack: Annotated[float | None, Maybe(Finite("[0, 0.3]"))] = None,
         slack_gain: Amount | None = None,
         slack_ramp: Annotated[int, Whole(0)] = 8,
         placement: Rule = "fgd",
@@ -164,8 +165,10 @@ class ClusterBidPrice(KeptMenus):
             drawn_by = np.random.default_rng(rng)
             source = ShapesOfLaws(statement_laws(laws), scenarios, self.cluster, self.limits, drawn_by)
         goes_on = (laws is not None or past is not None) if tail is None else tail
+        one_pool = self.cluster.layout.pool_size.size == 1
+        slack = (SLACK_OF_ONE_POOL if one_pool else SLACK) if slack is None else slack
         if slack_gain is None:
-            slack_gain = GAIN_OF_ONE_POOL if self.cluster.layout.pool_size.size == 1 else 0.0
+            slack_gain = GAIN_OF_ONE_POOL if one_pool else 0.0
         ahead = min(window_of(max_delay), LONGEST_WINDOW) if ahead is None else ahead
         self._prices = ClusterPrices(
             source, Slack(slack, slack_gain, slack_ramp), self.cluster, horizon=horizon, ahead=ahead,

@@ -9,8 +9,10 @@ most, if some placement of it exists; otherwise it waits. Orders:
   Dominant resource fairness, NSDI 2011), anew after every start.
 
 With ``reserve`` the first job of the order that finds no room now is held the best later start that the calendars of
-the nodes have, and those behind it start only beside that (EASY backfilling). There are no prices, and every owner
-gains by exaggerating: these are yardsticks, not mechanisms to run.
+the nodes have, and those behind it start only beside that (EASY backfilling). Where a duration is hidden, a start is
+worth what the law of the report expects, and a run holds its place for the longest of the law, or until its end would
+be worth nothing; then it is stopped. There are no prices, and every owner gains by exaggerating: these are yardsticks,
+not mechanisms to run.
 """
 
 from __future__ import annotations
@@ -43,8 +45,10 @@ class _Waiting(NamedTuple):
 
     options: Options
     lengths: NDArray[np.int64]  # (n_options,), rounds; the longest that is possible
+    cases: NDArray[np.int64]  # (n_options, n_cases), rounds
+    chances: NDArray[np.float64]  # (n_cases,)
     shares: NDArray[np.float64]  # (n_options,), the largest of the whole cluster that all tasks take
-    values: NDArray[np.float64]  # credits of completions in rounds arrival, arrival + 1, ...
+    values: NDArray[np.float64]  # credits of completions in rounds arrival, arrival + 1, ..., and of later ones, 0
 
 
 class ClusterQueue(ArrivalMarket):
@@ -105,8 +109,9 @@ class ClusterQueue(ArrivalMarket):
         known = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
         options, lengths = known.options, known.lengths.max(axis=1, initial=1)
         shares = (options.total / self._total).max(axis=1, initial=0.0)
-        self._ways[x.job] = _Waiting(options, lengths, np.maximum(shares, TOLERANCE), known.values)
-        x.last_start = self.round + known.values.size - 1 - int(lengths.min(initial=known.values.size))
+        shares, values = np.maximum(shares, TOLERANCE), np.append(known.values, 0.0)
+        self._ways[x.job] = _Waiting(options, lengths, known.lengths, known.chances, shares, values)
+        x.last_start = self.round + known.values.size - 1 - int(known.lengths.min(initial=known.values.size))
         for demand, tasks in zip(options.demand, options.tasks.tolist(), strict=True):
             self._types.add(demand, tasks)
 
@@ -180,17 +185,21 @@ class ClusterQueue(ArrivalMarket):
                     del of_owner[owner]
 
     def _density(self, x: WaitingJob) -> float:
-        """Return the value of a start now over rounds and largest share of the cluster; of the best option."""
+        """Return the value of a start now over usual rounds and largest share of the cluster; of the best option."""
         ways = self._ways[x.job]
-        return float((self._worth(x, self.round) / (ways.lengths * ways.shares)).max())
+        return float((self._worth(x, self.round) / (ways.cases @ ways.chances * ways.shares)).max())
 
     def _worth(self, x: WaitingJob, start: int) -> NDArray[np.float64]:
-        """Return what a start in this round is worth with each option."""
+        """Return what a start in this round is worth with each option, expected over the law."""
         ways = self._ways[x.job]
-        place = start + ways.lengths - x.arrival
-        found, known = np.zeros(place.size), place < ways.values.size
-        found[known] = ways.values[place[known]] * ways.options.worth[known]
+        place = np.minimum(start + ways.cases - x.arrival, ways.values.size - 1)
+        found: NDArray[np.float64] = ways.values[place] @ ways.chances * ways.options.worth
         return found
+
+    def _kept_for(self, x: WaitingJob, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rounds that are kept for runs: the longest that are possible, until they are worth nothing."""
+        useful = x.arrival + self._ways[x.job].values.size - 2  # the last completion of value
+        return np.maximum(1, np.minimum(self._ways[x.job].lengths[rows], useful - starts))
 
     def _room_now(self, x: WaitingJob) -> Booking | None:
         """Return what the job gets if it starts now with the option worth most that has room."""
@@ -211,12 +220,12 @@ class ClusterQueue(ArrivalMarket):
 
     def _first(self, x: WaitingJob, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Booking | None:
         """Return the first of these options and starts for which a placement exists, with that placement."""
-        o, lengths = self._ways[x.job].options, self._ways[x.job].lengths
-        i = self.calendars.first_that_fits(starts, lengths[rows], rows, o.pool, o.tasks, o.per_node, o.demand)
+        o, lengths = self._ways[x.job].options, self._kept_for(x, rows, starts)
+        i = self.calendars.first_that_fits(starts, lengths, rows, o.pool, o.tasks, o.per_node, o.demand)
         if i < 0:
             return None
         row, start = int(rows[i]), int(starts[i])
-        length, pool = int(lengths[row]), int(o.pool[row])
+        length, pool = int(lengths[i]), int(o.pool[row])
         wanted = Wanted(pool, int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
         room = self.calendars.room(wanted, start, length)
         placed = place(self.placement, room, wanted, self.cluster, self._types)

@@ -127,3 +127,25 @@ def test_nothing_is_held_twice(order, reserve):
     assert set(starts) == set(done) and len(done) > 60
     free, devices = market.calendars.state(60, 1)
     assert (free[:, :, 0] == market.cluster.layout.size).all() and (devices == 1000).all()  # all is given back
+
+
+def test_a_hidden_duration_counts_by_its_law_and_a_run_ends_with_its_value():
+    def hidden(value, cases, chances, deadline=10):
+        shape = Shape({"gpu": 2}, {"fast": cases})
+        return StatementOfWork.of_shapes(1, DeadlineValue(value, deadline), 1, [shape], chances, revealed=False)
+
+    market = queue(two_kinds())
+    market.submit("hopeful", hidden(9.0, (2, 20), (0.5, 0.5)))  # at its longest it would be worth nothing
+    market.submit("hopeless", hidden(9.0, (10, 20), (0.5, 0.5)))
+    for name in ("hopeful", "hopeless"):
+        market.arrive(name)
+    seen = [(now, event.kind.value, event.job) for now in range(1, 14) for event in market.advance()]
+    assert [each for each in seen if each[2] == "hopeful"] == [(1, "start", "hopeful"), (10, "evict", "hopeful")]
+    assert ("drop", "hopeless") in {each[1:] for each in seen}
+
+    market = queue(two_kinds(), order="density")  # 8 * .5 over 6 rounds are less than 5 over 4
+    market.submit("long", hidden(8.0, (2, 10), (0.5, 0.5)))
+    market.submit("short", hidden(5.0, (4,), (1.0,)))
+    for name in ("long", "short"):
+        market.arrive(name)
+    assert [event.job for event in market.advance() if event.kind is EventKind.START] == ["short"]

@@ -39,6 +39,7 @@ BUILT_IN = [
     "cluster-bid-price",
     "cluster-credits",
     "cluster-exponential",
+    "cluster-fair-turns",
     "cluster-first-come",
     "cluster-queue",
     "conservative-backfill",

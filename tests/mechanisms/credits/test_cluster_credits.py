@@ -10,11 +10,12 @@ from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import ClusterCredits, DeadlineValue, StatementOfWork
-from marketsched.mechanisms.credits.nodes import NOW, Nodes, Run
+from marketsched.mechanisms.credits.pool_weights import PoolWeights
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
 from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.nodes import NOW, Nodes, Run
 from marketsched.mechanisms.resources.shapes import Shape, options_of
 from marketsched.mechanisms.schedulers.turns import Accounts
 
@@ -52,7 +53,7 @@ def drawn_jobs(seed, n=70, span=60, owners=4):
 
 
 def played(jobs, horizon=HORIZON, kind=ClusterCredits, **rules):
-    rules.setdefault("owners", sorted({job.owner for job in jobs}))
+    rules = {"owners": sorted({job.owner for job in jobs}), "purses": "pool", **rules}
     market = kind(CLUSTER.nodes, horizon, **SIZES, **rules)
     return market, play(MarketLoop(market), TruthfulOwners(jobs), horizon)
 
@@ -64,7 +65,7 @@ def valued(job, value):
 def state_of(jobs, **rules):
     market, events = played(jobs, **rules)
     upgrades = [(x.job, x.pool, x.round, x.cost, x.purse, x.bound, x.started) for x in market.upgrades]
-    return events, upgrades, [each.held.tolist() for each in market.pools.of_pool]
+    return events, upgrades, [each.held.tolist() for each in market.pools.every]
 
 
 def work_of(job):
@@ -77,11 +78,12 @@ def work_of(job):
 TIGHT = {"income": 0.5, "carry_rounds": 24.0}
 
 
-def test_no_increasing_map_of_an_owner_s_importance_changes_anything():
-    changed = 0
+@pytest.mark.parametrize("purses", ["pool", "one"])
+def test_no_increasing_map_of_an_owner_s_importance_changes_anything(purses):
+    changed, rules = 0, {**TIGHT, "purses": purses}
     for seed in range(many(8)):
         jobs, rng = drawn_jobs(seed), np.random.default_rng(seed)
-        before = state_of(jobs, **TIGHT)
+        before = state_of(jobs, **rules)
         assert before[1]
         for owner in ("o0", "o1"):
             own = sorted({job.truth.value.value / work_of(job) for job in jobs if job.owner == owner})
@@ -92,7 +94,7 @@ def test_no_increasing_map_of_an_owner_s_importance_changes_anything():
                     valued(job, phi(job.truth.value.value / work_of(job)) * work_of(job)) if job.owner == owner else job
                     for job in jobs
                 ]
-                same = state_of(lied, **TIGHT) == before
+                same = state_of(lied, **rules) == before
                 assert same or k == 2
                 changed += not same
     assert changed > many(8)  # one that falls does
@@ -111,9 +113,37 @@ def test_no_regular_job_waits_beyond_its_bound_and_purses_are_whole():
         market, _ = played(drawn_jobs(seed, n=110, span=50), carry_rounds=30.0, **rules)
         assert not violations(market)
         bounded += sum(np.isfinite(x.bound) for x in market.upgrades)
-        for each in market.pools.of_pool:
+        for each in market.pools.every:
             assert (each.held >= 0).all() and (each.earned == each.held + each.spent + each.expired).all()
     assert bounded > 5 * many(24)
+
+
+def test_one_purse_pays_for_all_pools_and_promises_nothing():
+    for seed in range(many(6)):
+        market, _ = played(drawn_jobs(seed, n=110, span=50), carry_rounds=30.0, purses="one")
+        (each,) = market.pools.every
+        assert market.upgrades and all(np.isnan(x.bound) for x in market.upgrades)
+        assert (each.held >= 0).all() and (each.earned == each.held + each.spent + each.expired).all()
+        assert each.spent.sum() and set(market.tables()["purses"]["pool"]) == {"all"}
+
+
+def test_a_pool_that_is_sought_more_costs_more_and_all_credits_buy_all_nodes():
+    weights = PoolWeights(CLUSTER)
+    options = options_of([Shape({"cpu": 1, "gpu": 1}, {"a": (4,)})], CLUSTER)
+    weights.learn(options, np.array([4.0]))
+    weights.renew(7)
+    assert weights.of_pool.tolist() == [1.0, 1.0]  # in one of eight rounds
+    for now in range(8, 800, 8):
+        weights.renew(now)
+        assert weights.of_pool @ [2, 2] == pytest.approx(4)
+    # nothing but pool a is sought: its pressure is the largest, that of c at the least
+    assert weights.of_pool == pytest.approx([2 / 1.0025, 2 * 0.0025 / 1.0025])
+    wide = options_of([Shape({"cpu": 8}, {"a": (3,), "c": (3,)})], CLUSTER)
+    for _ in range(3000):
+        weights.learn(wide, np.array([3.0, 3.0]))
+    for now in range(8, 800, 8):
+        weights.renew(now)
+    assert weights.of_pool == pytest.approx([1, 1], abs=1e-3)  # spread by capacity, which is equal
 
 
 class Unpaid(ClusterCredits):
@@ -153,7 +183,7 @@ def test_the_bound_holds_when_all_is_spent_at_once_and_breaks_where_nobody_pays(
 def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_devices_whole():
     groups = [NodeGroup("s", "n", 1, {"cpu": 4, "gpu": 2}), NodeGroup("l", "n", 1, {"cpu": 8, "gpu": 4})]
     cluster = Cluster((CPU, GPU), groups)
-    pools = PoolPurses(Accounts(None, "", ["ann"]), cluster, 0.5, 8.0, 1.0)
+    pools = PoolPurses(Accounts(None, "", ["ann"]), cluster, 0.5, 8.0, 1.0, "pool")
     cases = {1: {"cpu": 1}, 2: {"cpu": 5}, 3: {"cpu": 1, "gpu": 0.25}, 4: {"cpu": 1, "gpu": 3}}
     costs = {n: int(pools.costs(options_of([Shape(each, {"n": (1,)})], cluster))[0]) for n, each in cases.items()}
     assert {n: cost / CREDIT for n, cost in costs.items()} == {1: 0.25, 2: 0.625, 3: 0.5, 4: 0.75}

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.credits.cluster_present import Present
+from marketsched.mechanisms.schedulers.nodes_market import NodeJob
+
+J = TypeVar("J", bound=NodeJob)
 
 LEAST = 1e-9  # node-rounds: who has used nothing goes by shares
 
 
-class TurnsAnew:
-    """Waiting free jobs in the order in which they are tried.
+class TurnsAnew(Generic[J]):
+    """Waiting jobs in the order in which they are tried.
 
     Parameters
     ----------
-    waiting : iterable of Present
+    waiting : iterable of NodeJob
         In order of arrival.
     used, parts : ndarray, shape (n,)
         Of the owners by number. Those without a part come last, among themselves by use. Equal ones go by number: by
         importance, one owner's scale would move others.
     """
 
-    def __init__(self, waiting: Iterable[Present], used: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
-        self._parts, self._own = parts, dict[int, list[Present]]()
+    def __init__(self, waiting: Iterable[J], used: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+        self._parts, self._own = parts, dict[int, list[J]]()
         for each in waiting:
             self._own.setdefault(each.owner, []).append(each)
         for jobs in self._own.values():  # the last one is tried first
             jobs.sort(key=lambda each: (each.important, -each.turn))
         self._used = {owner: float(used[owner]) for owner in self._own}
 
-    def __iter__(self) -> Iterator[Present]:
+    def __iter__(self) -> Iterator[J]:
         """Yield the jobs; `starts` is to be called of those that start."""
         heap = [self._turn_of(owner) for owner in self._own]
         heapq.heapify(heap)
@@ -43,7 +46,7 @@ class TurnsAnew:
             if self._own[owner]:
                 heapq.heappush(heap, self._turn_of(owner))
 
-    def starts(self, each: Present) -> None:
+    def starts(self, each: J) -> None:
         """Count the use of a job that has started."""
         self._used[each.owner] += each.size
 

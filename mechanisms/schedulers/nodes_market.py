@@ -1,0 +1,249 @@
+"""Markets that start jobs on nodes which are free now, for durations that may be hidden: nothing is booked ahead.
+
+A run lasts until it is done, or until its end would be worth nothing; what a start is worth is expected over the law of
+the report. A job that waits is dropped once not even its shortest run would be worth anything. Who is tried when is a
+subclass's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import is_hashable
+from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId
+from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.calendars import Wanted
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.known import Known, known_at_arrival
+from marketsched.mechanisms.resources.nodes import Nodes, Run
+from marketsched.mechanisms.resources.shapes import Options
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
+from marketsched.mechanisms.schedulers.turns import Accounts
+from marketsched.mechanisms.signals import Signals
+
+SAME = 9  # digits to which parts of a value are compared
+
+
+@dataclass(slots=True, eq=False)
+class NodeJob:
+    """A job that has come and not left.
+
+    What it reported decides about its own owner's jobs alone: ``important`` and ``means``, ``values`` and ``x``'s
+    limits. Others see what it asks for, its turn, and whether and since when it runs.
+    """
+
+    x: WaitingJob
+    owner: int
+    options: Options
+    lengths: NDArray[np.int64]  # rounds, by option and case
+    chances: NDArray[np.float64]  # of the cases
+    values: NDArray[np.float64]  # of completions in rounds arrival, ..., as parts of the highest
+    means: NDArray[np.float64]  # announced rounds, by option
+    least: int  # the option that takes the least work
+    size: float  # nodes of that option, as of the largest share of the whole cluster
+    mean: float  # its rounds
+    important: float  # value over work
+    turn: int = 0  # of arrival
+    run: Run | None = None
+    booking: Booking | None = None
+    row: int = 0  # the option that it has
+    ran: int = 0  # how many runs of it were taken back
+
+    def wanted(self, row: int) -> Wanted:
+        """Return what an option asks for."""
+        o = self.options
+        return Wanted(int(o.pool[row]), int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
+
+    def worth_most(self, now: int) -> list[int]:
+        """Return the options with which a start now is worth most; none if it is worth nothing.
+
+        Only parts of the job's own highest value are compared, so that no scale counts.
+        """
+        places = now + self.lengths - self.x.arrival
+        inside = places < self.values.size
+        worth = np.where(inside, self.values[np.minimum(places, self.values.size - 1)], 0.0) @ self.chances
+        worth = np.round(worth * self.options.worth, SAME)
+        best = float(worth.max())
+        return np.flatnonzero(worth == best).tolist() if best > 0 else []
+
+
+def facts_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster) -> dict[str, Any]:
+    """Return the fields of a `NodeJob` at its arrival; without options if it can run nowhere."""
+    options, highest = known.options, x.sow.value.highest
+    means = known.lengths @ known.chances
+    total = np.maximum(cluster.layout.pool_size.sum(axis=0), 1)
+    sizes = (options.total / total).max(axis=1, initial=0.0) * cluster.nodes
+    least = int(np.argmin(sizes * means / options.worth)) if means.size else 0
+    size, mean = (float(sizes[least]), float(means[least])) if means.size else (1.0, 1.0)
+    return {
+        "x": x, "owner": owner, "options": options, "lengths": known.lengths, "chances": known.chances,
+        "values": known.values / max(highest, 1e-300), "means": means, "least": least, "size": size, "mean": mean,
+        "important": highest / (size * mean),
+    }  # fmt: skip
+
+
+J = TypeVar("J", bound=NodeJob)
+
+
+class NodesMarket(BySharesMarket, Generic[J]):
+    """What such markets share.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, sizes
+        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
+    cluster : Cluster or None
+        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    accounts : Accounts
+        Shares by place.
+    signals : {"durations", "labels"}
+        What a whole number means that is seen of a statement without shapes.
+    """
+
+    cluster: Cluster
+
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        max_concurrency: int,
+        cluster: Cluster | None,
+        accounts: Accounts,
+        signals: Signals,
+        **sizes: Any,
+    ) -> None:
+        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
+        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
+        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
+        self.accounts, self._signals = accounts, signals
+        self.nodes = Nodes(self.cluster)
+        self._present: dict[JobId, J] = {}  # in order of arrival
+        self._turn = 0
+
+    @property
+    def load(self) -> int:
+        """Tasks of the jobs that ran in the round just cleared and have not ended."""
+        return sum(each.x.sow.concurrency for each in self._present.values() if each.run is not None)
+
+    def booking(self, job: JobId) -> Booking | None:
+        """Return the booking of a running job of a cluster; None: nothing, or identical nodes."""
+        each = self._present.get(job)
+        return None if each is None or self.limits.cluster is None else each.booking
+
+    def nodes_in_use(self) -> int | None:
+        """Return on how many nodes something runs. None on identical nodes, where widths add up."""
+        if self.limits.cluster is None:
+            return None
+        return len({node for run in self.nodes.runs for node in run.placed.nodes.tolist()})
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note how the job can run, and what it is to its owner."""
+        known = known_at_arrival(x.sow, self.cluster, self._round, signal, self.limits, self._signals)
+        x.limit = self.limits.last_useful_completion(x.sow)
+        x.last_start = x.limit - int(known.lengths.min(initial=x.limit + 1))
+        x.agreed = self._present_of(x, self.accounts.number_of(x.owner), known)
+
+    def complete(self, job: JobId) -> Event:
+        """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
+        each = self._present.get(job) if is_hashable(job) else None
+        if each is None or each.run is None:
+            return super().complete(job)
+        self._completed(each, self._round - each.run.start)
+        self._end_run(each)
+        self._leave(each.x)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round)
+
+    def close(self) -> list[Event]:
+        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
+        ran = {job for job, each in self._present.items() if each.run is not None or each.ran}
+        events = super().close()
+        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
+
+    # -- what subclasses say --------------------------------------------------------------------------------
+
+    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> J:
+        """Return a job at its arrival."""
+        raise NotImplementedError
+
+    def _comes(self, each: J, stays: bool) -> None:
+        """Note a job that arrives, and whether it stays or is dropped at once."""
+
+    def _completed(self, each: J, used: int) -> None:
+        """Note that a job is done, after so many rounds of its run."""
+
+    def _gave_up(self, each: J) -> None:
+        """Note that a job has left undone."""
+
+    def _started(self, each: J, now: int) -> None:
+        """Note a start."""
+
+    # -- one round ------------------------------------------------------------------------------------------
+
+    def _depart(self, now: int) -> list[Event]:
+        """Remove the jobs that can bring nothing any more."""
+        events: list[Event] = []
+        for each in list(self._present.values()):
+            run, booking = each.run, each.booking
+            over = now > each.x.last_start if run is None or booking is None else now >= run.start + booking.length
+            if over:
+                kind = EventKind.EVICT if run is not None or each.ran else EventKind.DROP
+                if run is not None:
+                    self._end_run(each)
+                self._leave(each.x)
+                self._gave_up(each)
+                events.append(Event(now, kind, each.x.job))
+        return events
+
+    def _admit(self, now: int) -> list[Event]:
+        """Let the arrivals of the round wait; drop those that come too late."""
+        events = []
+        for x in sorted(self._arrived, key=lambda x: x.order):
+            each: J = x.agreed
+            stays = now <= x.last_start and each.means.size > 0
+            self._comes(each, stays)
+            if not stays:
+                self._leave(x)
+                events.append(Event(now, EventKind.DROP, x.job))
+                continue
+            self._turn += 1
+            each.turn = self._turn
+            self._present[x.job] = each
+        self._arrived = []
+        return events
+
+    def _start(self, each: J, rows: Iterable[int], now: int, events: list[Event]) -> bool:
+        """Start a job with one of these options if one has room; tell whether it did."""
+        found = self.nodes.best((row, each.wanted(row)) for row in rows)
+        if found is None:
+            return False
+        row, placed = found
+        wanted = each.wanted(row)
+        each.run, each.row = Run(wanted, placed, now, each.size), row
+        self.nodes.take(each.run)
+        length = max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
+        kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
+        each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
+        each.x.start = now
+        self._started(each, now)
+        events.append(Event(now, EventKind.START, each.x.job))
+        return True
+
+    def _end_run(self, each: NodeJob) -> None:
+        assert each.run is not None
+        self.nodes.give_back(each.run)
+        each.run = each.booking = None
+        each.x.start = NOT_YET
+
+    def _leave(self, x: WaitingJob) -> None:
+        each = self._present.pop(x.job, None)
+        if each is not None and each.run is not None:
+            self._end_run(each)
+        super()._leave(x)
