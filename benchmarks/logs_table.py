@@ -1,14 +1,18 @@
-"""Mechanisms on six logs at several loads: arrivals compressed in time, nodes those of the machine.
+"""Mechanisms on logs at several loads: arrivals compressed in time, nodes those of the machine.
 
-    python benchmarks/logs_table.py --out table.csv [--logs hpc2n nasa] [--loads 0.7 1 1.5] [--seeds 400 401]
-                                    [--window 1] [--mechanisms two-offers easy-backfill:kill=false]
+    python benchmarks/logs_table.py --out table.csv [--logs hpc2n KTH-SP2-1996-2.1-cln.swf.gz LOG.swf:8192]
+                                    [--loads 0.7 1 1.5] [--seeds 400 401] [--window 1] [--jobs 1500]
+                                    [--mechanisms two-offers easy-backfill:kill=false]
+
+``--logs`` takes the six logs known here by name, and any file of a log by its path, in a form that ``compare`` reads
+(the Parallel Workloads Archive's .swf and .swf.gz); the size of the machine is the log's own, or stands after a colon.
 
 Every row of the CSV file is a log, load, seed and mechanism: its welfare as a share of the dual bound (29), which knows
 durations. Rows that the file has are not played again. The table that is printed holds means over seeds, and the
 differences between the first mechanism and the others, paired, with Student's 95 % interval; the cells in which another
 leads by more than half a point; and, of the first, the node time that evictions destroyed, and announced odds beside
-what happened. ``--window 1`` takes the
-jobs before the last ones (of ``lublin``: another draw). Logs are read from the folder MARKETSCHED_DATA names;
+what happened, of jobs and weighted by their values. ``--window 1`` takes
+the jobs before the last ones (of ``lublin``: another draw). Logs are read from the folder MARKETSCHED_DATA names;
 ``lublin`` is drawn by the model of U. Lublin and D. Feitelson, JPDC 63 (2003), batch jobs, without its daily cycle.
 """
 
@@ -50,6 +54,7 @@ LOGS = {  # file, nodes, jobs
     "lublin": ("", 256, 3000),
     "google29": ("google2011_jobs_29d.csv.gz", 133, 4000),
 }
+MOST_JOBS = 1500  # of a log that is given by its path
 CONTESTANTS = (
     "two-offers",
     "easy-backfill",
@@ -64,7 +69,8 @@ CONTESTANTS = (
     "bid-price",
     "largest-value-first",
 )
-COLUMNS = ("log", "window", "load", "seed", "mechanism", "share", "completed", "lost", "busy", "seconds", "statistics")
+CELL = ("log", "jobs", "window", "load", "seed")
+COLUMNS = (*CELL, "mechanism", "share", "completed", "lost", "busy", "seconds", "statistics")
 CLEAR = 0.5  # points by which a rule has to lead in a cell to be named
 
 
@@ -84,6 +90,22 @@ def lublin(seed: int, n: int = 6000, nodes: int = 256) -> JobLog:
     )
 
 
+def known_log(text: str) -> str:
+    """Return the name of a log; one that is given as ``PATH`` or ``PATH:NODES`` is read and known from then on."""
+    if text in LOGS:
+        return text
+    file, colon, nodes = text.rpartition(":") if text.rpartition(":")[2].isdigit() else (text, "", "")
+    path = Path(file)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file, and none of {', '.join(LOGS)}")
+    log = read_log(path, format_of(path))
+    if not colon and log.nodes is None:
+        raise argparse.ArgumentTypeError(f"{file} does not say how many nodes its machine has: write {file}:NODES")
+    name = path.name.removesuffix(".gz").removesuffix(".swf")
+    LOGS[name] = (str(path), int(nodes) if colon else int(log.nodes or 0), MOST_JOBS)
+    return name
+
+
 def log_of(name: str, window: int) -> JobLog:
     """Return a log without the jobs of ``window`` later windows."""
     file, nodes, n_jobs = LOGS[name]
@@ -91,6 +113,8 @@ def log_of(name: str, window: int) -> JobLog:
         return lublin(11 + window)
     path = find_log(file)
     log = read_log(path, format_of(path))
+    if window and len(log.table) < (window + 1) * n_jobs:
+        raise SystemExit(f"{name} has {len(log.table):,} runs: no window {window} of {n_jobs:,}")
     table = log.table[log.table["processors"] <= nodes]
     return JobLog(table.iloc[: len(table) - window * n_jobs], log.source, log.nodes)
 
@@ -160,7 +184,7 @@ def rows_of(arguments: argparse.Namespace, known: set[tuple[str, ...]]) -> Itera
         log = log_of(name, arguments.window)
         for load in arguments.loads:
             for seed in arguments.seeds:
-                cell = {"log": name, "window": arguments.window, "load": load, "seed": seed}
+                cell = dict(zip(CELL, (name, LOGS[name][2], arguments.window, load, seed), strict=True))
                 asked = [m for m in arguments.mechanisms if (*map(str, cell.values()), m) not in known]
                 if not asked:
                     continue
@@ -184,8 +208,8 @@ def shown(rows: pd.DataFrame, first: str) -> str:
         log, load = cast("tuple[str, float]", cell)
         wasted = f"{log} {load:g}: {100 * runs['lost'].sum() / runs['busy'].sum():.1f} % of busy node time lost"
         told = pd.DataFrame([ast.literal_eval(each) for each in runs["statistics"]]).mean()
-        kinds = [kind for kind in ("regular", "spare") if f"{kind}_announced" in told]
-        odds = [f"{kind} {told[f'{kind}_announced']:.2f}, {told[f'{kind}_happened']:.2f}" for kind in kinds]
+        kinds = [kind + of for kind in ("regular", "spare") for of in ("", "_by_value")]
+        odds = [odds_text(told, kind) for kind in kinds if f"{kind.split('_')[0]}_announced" in told]
         lines.append("; ".join([wasted, *odds]))
     paired = rows.pivot_table(index=["log", "load", "seed"], columns="mechanism", values="share")
     for other in (name for name in paired if name != first):
@@ -195,6 +219,13 @@ def shown(rows: pd.DataFrame, first: str) -> str:
             each = spread(part.to_numpy(), 0.95)
             lines.append(f"  {log} {load:g}: {each.mean:+.1f} ± {each.high - each.mean:.1f} ({len(part)} seeds)")
     return "\n".join(lines)
+
+
+def odds_text(told: pd.Series, kind: str) -> str:
+    """Return announced odds and what happened."""
+    name, _, rest = kind.partition("_")
+    announced, happened = (told[f"{name}_{what}{'_' + rest if rest else ''}"] for what in ("announced", "happened"))
+    return f"{kind.replace('_', ' ')} {announced:.2f}, {happened:.2f}"
 
 
 def leads(cells: pd.DataFrame, first: str) -> list[str]:
@@ -211,15 +242,18 @@ def main() -> None:
     """Play, write, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--logs", nargs="+", default=list(LOGS), choices=list(LOGS))
+    parser.add_argument("--logs", nargs="+", default=list(LOGS), type=known_log, metavar="LOG")
     parser.add_argument("--loads", nargs="+", type=float, default=[0.7, 1.0, 1.5])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(400, 405)))
     parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--jobs", type=int, help=f"of each log (default: as listed, {MOST_JOBS} of a file)")
     parser.add_argument("--mechanisms", nargs="+", default=list(CONTESTANTS))
     arguments = parser.parse_args()
+    if arguments.jobs:
+        LOGS.update({name: (*LOGS[name][:2], arguments.jobs) for name in arguments.logs})
     known = set()
     if arguments.out.exists():
-        known = {tuple(row[name] for name in COLUMNS[:5]) for row in csv.DictReader(arguments.out.open())}
+        known = {tuple(row[name] for name in (*CELL, "mechanism")) for row in csv.DictReader(arguments.out.open())}
     with arguments.out.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         if not known:
@@ -228,7 +262,9 @@ def main() -> None:
             writer.writerow(row)
             file.flush()
     rows = pd.read_csv(arguments.out)
+    asked = {name: LOGS[name][2] for name in arguments.logs}
     rows = rows[(rows["window"] == arguments.window) & rows["mechanism"].isin(arguments.mechanisms)]
+    rows = rows[rows["log"].map(asked).eq(rows["jobs"])]
     print(shown(rows, arguments.mechanisms[0]))
 
 

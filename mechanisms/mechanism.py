@@ -11,9 +11,10 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -528,6 +529,11 @@ def _overrides_what_states(cls: type, promise: str) -> bool:
 def takes_owner(mechanism: Mechanism) -> bool:
     """Tell whether ``mechanism.submit`` has a parameter ``owner``; asked once for each market."""
     try:
-        return "owner" in inspect.signature(mechanism.submit).parameters
+        return _names_owner(getattr(mechanism.submit, "__func__", mechanism.submit))
     except (TypeError, ValueError):  # code without a signature
         return False
+
+
+@lru_cache(maxsize=256)
+def _names_owner(function: Callable[..., Any]) -> bool:
+    return "owner" in inspect.signature(function).parameters

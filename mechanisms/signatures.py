@@ -80,7 +80,8 @@ def takes_anything(function: Callable[..., Any]) -> bool:
     return above is None or takes_anything(above)
 
 
-def _has_rest(function: Callable[..., Any]) -> bool:
+@lru_cache(maxsize=1024)  # asked of the same few for every market that is built
+def _has_rest(function: Any) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
 

@@ -7,6 +7,7 @@ from . import mixtures as mixtures
 from . import named_mechanisms as named_mechanisms
 from . import owner_mix as owner_mix
 from . import promised_ratio as promised_ratio
+from . import proposed_cluster as proposed_cluster
 from . import scenario as scenario
 from . import scenario_file as scenario_file
 from . import sections as sections

@@ -176,12 +176,20 @@ def replay(
 
 @app.command()
 def scenarios(
-    name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Print this one as YAML; of a file of sacct: the cluster it needs.", show_default=False),
+    ] = None,
 ) -> None:
-    """List the built-in scenarios, or print one. Those that installed packages add are listed, too."""
+    """List the built-in scenarios, or print one. Those that installed packages add are listed, too.
+
+    Of a file that `sacct -P` printed with ReqTRES, a scenario is proposed: the kinds of nodes that its jobs had.
+    """
     with one_line_errors():
         if name is not None:
-            typer.echo(config.scenario_file.built_in_text(name), nl=False)
+            a_file = Path(name).is_file()
+            text = config.proposed_cluster.proposed_scenario(Path(name)) if a_file else None
+            typer.echo(text or config.scenario_file.built_in_text(name), nl=False)
             return
         known = {
             each: config.strict_yaml.parse_yaml(config.scenario_file.built_in_text(each), each)["description"]

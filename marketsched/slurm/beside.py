@@ -137,6 +137,7 @@ def starts_of(scheduler: str, workload: Workload) -> dict[str, int]:
         max_value=workload.max_value,
         max_delay=workload.max_delay,
         kill=True,
+        grace=0,
         drop_hopeless=False,
         stop_at_deadline=False,
     )

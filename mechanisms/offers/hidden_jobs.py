@@ -60,8 +60,9 @@ class HiddenJobs:
         The jobs, by row.
     held : list of int
         Nodes of spare and of regular runs.
-    figures : ndarray, shape (2, 3)
-        Per offer: jobs that have left, announced chances, completed in time.
+    figures : ndarray, shape (2, 2, 3)
+        Per offer, of jobs and of their reported values: those that have left, times their announced chances, and those
+        completed in time.
     lost : list of int
         Runs that were taken back, and their node-rounds.
     gone : list of int
@@ -73,7 +74,7 @@ class HiddenJobs:
         self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE))
         self.patience = POSTED if spare else ONE
         self.held = [0, 0]
-        self.figures = np.zeros((2, 3))
+        self.figures = np.zeros((2, 2, 3))
         self.lost = [0, 0]
         self.gone: list[int] = []
         self._capacity, self._max_duration = capacity, max_duration
@@ -91,7 +92,8 @@ class HiddenJobs:
         for row in self.gone:
             offer, state, start = int(jobs["offer"][row]), jobs["state"][row], int(jobs["start"][row])
             in_time = state == DONE and jobs["in_time"][row]
-            self.figures[offer] += (1.0, self._chances.pop(row), in_time)
+            figures = np.array([1.0, self._chances.pop(row), in_time])
+            self.figures[offer] += figures, self._reports[row].highest * figures
             if state == HERE:
                 left.append(Left(row, start, bool(start or jobs["ran"][row])))
                 if start:

@@ -138,12 +138,13 @@ class TwoOffers(BidPrice):
         return super().slot_prices(first, count) if self._books else np.full(count, self._hidden.rates.posted[REGULAR])
 
     def statistics(self) -> dict[str, float]:
-        """Return the rates, odds as announced and observed, and evictions."""
+        """Return the rates, odds as announced and observed (of jobs, and weighted by value), and evictions."""
         found, hidden = super().statistics() if self._books else {}, self._hidden
         for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
-            left, announced, happened = hidden.figures[k].tolist()
-            found |= {f"{name}_rate": hidden.rates.posted[k], f"{name}_jobs": left}
-            found |= {f"{name}_announced": announced / max(1.0, left), f"{name}_happened": happened / max(1.0, left)}
+            found |= {f"{name}_rate": hidden.rates.posted[k], f"{name}_jobs": float(hidden.figures[k, 0, 0])}
+            for of, (left, announced, happened) in zip(("", "_by_value"), hidden.figures[k].tolist(), strict=True):
+                shares = (announced / left, happened / left) if left else (0.0, 0.0)
+                found |= dict(zip((f"{name}_announced{of}", f"{name}_happened{of}"), shares, strict=True))
         return found | {"requeues": float(hidden.lost[0]), "node_rounds_lost": float(hidden.lost[1])}
 
     def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:

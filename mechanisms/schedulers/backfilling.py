@@ -69,7 +69,7 @@ class QueuePlay:
         Of it.
     rule : int
         `EASY` or `CONSERVATIVE`.
-    kill, drop_hopeless, stop_at_deadline : bool
+    kill, grace, drop_hopeless, stop_at_deadline
         As of `QueueScheduler`.
     order : {"arrival", "request", "class"}
         Of the queue, see `queue_orders`.
@@ -79,6 +79,7 @@ class QueuePlay:
     limits: MarketLimits
     rule: int
     kill: bool
+    grace: int
     drop_hopeless: bool
     stop_at_deadline: bool
     order: Order = "arrival"
@@ -86,7 +87,9 @@ class QueuePlay:
     def __post_init__(self) -> None:
         jobs, limits, n = self.jobs, self.limits, self.jobs.n
         self._walls = np.minimum(jobs.wall_times, limits.max_duration)
-        self._most = self._walls if self.kill else np.full(n, limits.max_duration)
+        self._most = np.full(n, limits.max_duration)
+        if self.kill:
+            self._most = np.minimum(self._walls + self.grace, limits.max_duration)
         self._useful = jobs.useful(limits.max_delay, limits.horizon)
         never = limits.horizon + limits.max_duration + 1
         self._last_starts = self._useful - jobs.shortest if self.drop_hopeless else np.full(n, limits.horizon)

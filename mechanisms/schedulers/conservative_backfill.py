@@ -2,8 +2,8 @@
 
 A job that arrives gets the earliest start at which its nodes are free for its wall time beside what runs and what is
 reserved. Each round the reservations are made anew, in order of arrival: a job whose nodes are free earlier, as
-others have ended before their wall times, moves ahead; none moves back (unless, with ``kill: false``, a job
-outlives its wall time). Where durations are revealed this is `first-come` at price 0.
+others have ended before their wall times, moves ahead; none moves back (unless a job outlives its wall time, within
+``grace`` or with ``kill: false``). Where durations are revealed this is `first-come` at price 0.
 
 Source: A. Mu'alem and D. Feitelson, *Utilization, predictability, workloads, and user runtime estimates in scheduling
 the IBM SP2 with backfilling*, TPDS 2001.
@@ -32,7 +32,7 @@ class ConservativeBackfill(QueueScheduler):
     free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
-        "no prices; a reservation for every job at its arrival, never moved back",
+        "no prices; a reservation for every job at its arrival, moved back only by runs that outlive their wall times",
         "wall times in the reports",
     )
 

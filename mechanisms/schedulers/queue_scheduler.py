@@ -1,4 +1,4 @@
-"""The base of schedulers with a queue: announced wall times, stops at them, and hopeless jobs.
+"""The base of schedulers with a queue: announced wall times, stops behind them, and hopeless jobs.
 
 The wall time of a job is the longest duration that its report has for its arrival (the duration itself where
 signals are durations); it is taken as announced. There are no payments.
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import legal
+from marketsched.mechanisms.legal import Natural, legal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.schedulers.backfilling import QueuePlay
 from marketsched.mechanisms.schedulers.queue_orders import Order
@@ -26,8 +26,12 @@ class QueueScheduler(ArrivalMarket):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     kill : bool
-        True: a job that has run for its wall time is evicted, as Slurm does by default. False: it may run for
-        ``max_duration`` rounds, and counts as about to end once its wall time is over.
+        True: a job that has run for its wall time and ``grace`` is evicted, as Slurm does by default. False: it may
+        run for ``max_duration`` rounds. In both cases it counts as about to end once its wall time is over.
+    grace : int
+        Rounds beyond the wall time before a job is evicted, as Slurm's ``OverTimeLimit``. Slurm's own default is 0
+        minutes, but a run ends there up to half a minute (``KillWait``) after its limit was seen to be over. Rounds
+        are whole, and an overshoot of seconds takes one more: hence 1. 0: to the round.
     drop_hopeless : bool
         True: a waiting job that could no longer end while it is worth anything, even if it took the shortest time
         announced, is dropped, as by Slurm's ``--deadline``. False: it waits until it starts.
@@ -49,12 +53,13 @@ class QueueScheduler(ArrivalMarket):
         horizon: int,
         *,
         kill: bool = True,
+        grace: Natural = 1,
         drop_hopeless: bool = True,
         stop_at_deadline: bool = True,
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
-        self.kill, self.drop_hopeless = kill, drop_hopeless
+        self.kill, self.grace, self.drop_hopeless = kill, grace, drop_hopeless
         self.reserved: dict[JobId, int] = {}
         self._played: QueuePlay | None = None  # of a market that is played as columns
 
@@ -69,7 +74,8 @@ class QueueScheduler(ArrivalMarket):
 
     def _note_wall_time(self, x: WaitingJob, shortest: int, longest: int) -> None:
         wall_time = min(longest, self.max_duration)
-        x.agreed, x.limit = wall_time, wall_time if self.kill else self.max_duration
+        x.agreed = wall_time
+        x.limit = min(wall_time + self.grace, self.max_duration) if self.kill else self.max_duration
         x.last_start = self._useful(x) - shortest
 
     def charge(self, x: WaitingJob) -> float:
@@ -89,7 +95,7 @@ class QueueScheduler(ArrivalMarket):
         if not self.can_play(home, jobs):
             return False
         if self._played is None:
-            rules = self.kill, self.drop_hopeless, self.stop_at_deadline
+            rules = self.kill, self.grace, self.drop_hopeless, self.stop_at_deadline
             self._played = QueuePlay(jobs, self.limits, rule, *rules, order)
         self._played.advance(self.round, until, outcomes)
         self._round = until + 1

@@ -31,7 +31,7 @@ WHOLE = {  # by name: parameters, each set of which is played
         {"order": "request"},
         {"order": "class", "kill": False},
     ],
-    "conservative-backfill": [{}, {"kill": False}, {"drop_hopeless": False}],
+    "conservative-backfill": [{}, {"grace": 0}, {"kill": False}, {"drop_hopeless": False}],
     "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],
     "fair-share": [{}, {"rule": "fair-tree", "by_reservation": True}, {"shares": {"owner 0": 3}, "kill": False}],
     "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],

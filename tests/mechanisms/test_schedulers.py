@@ -181,8 +181,9 @@ def test_conservative_backfilling_keeps_every_promise():
 @pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share"])
 def test_a_job_is_killed_at_its_wall_time(name):
     jobs = [job("A", 1, 5, 2, real=4)]
-    kinds = {kill: [e.kind.value for e in events_of(name, jobs, kill=kill)] for kill in (True, False)}
-    assert kinds == {True: ["start", "evict"], False: ["start", "complete"]}
+    rules = [{"grace": 0}, {"grace": 1}, {"grace": 2}, {}, {"kill": False}]
+    ends = [[(e.kind.value, e.round) for e in events_of(name, jobs, **each)][1] for each in rules]
+    assert ends == [("evict", 3), ("evict", 4), ("complete", 4), ("evict", 4), ("complete", 4)]
     late = [job("A", 1, 5, 4), job("B", 1, 1, 3, deadline=6)]
     rules = {"drop_hopeless": False, "stop_at_deadline": False}
     found = {k: [e.kind.value for e in events_of(name, late, **dict(list(rules.items())[:k]))] for k in (0, 1, 2)}

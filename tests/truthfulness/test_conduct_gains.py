@@ -30,7 +30,7 @@ def job(name, value, arrival=1, duration=1, nodes=1, owner=None):
 
 
 def gains(jobs, looked_at=(), past_of=(), mechanism="first-come", **more):
-    rules = {key: more.pop(key) for key in ("price", "kill") if key in more}
+    rules = {key: more.pop(key) for key in ("price", "kill", "grace") if key in more}
     setup = MarketSetup("small", jobs, get_mechanism(mechanism, **SIZES, **rules), 2, 16, 12)
     return pd.DataFrame(play_conducts(setup, looked_at, past_of, **more).rows)
 
@@ -118,15 +118,19 @@ def hidden(name, value, duration, nodes=1, arrival=1, owner=None):
     return Job(name, owner or name, truth, arrival, duration, None)
 
 
-@pytest.mark.parametrize("kill", [False, True])
-def test_a_short_estimate_passes_the_head_unless_runs_are_stopped_at_it(kill):
-    """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two."""
+@pytest.mark.parametrize(
+    ("rules", "least", "most"), [({"kill": False}, 10.0, 10.0), ({"grace": 0}, 0.0, 0.0), ({}, 0.0, 10.0)]
+)
+def test_a_short_estimate_passes_the_head_unless_runs_are_stopped_at_it(rules, least, most):
+    """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two.
+
+    The default grace of one round lets it say two, and not one.
+    """
     jobs = [hidden("X", DeadlineValue(9.0, 12), 2), hidden("H", DeadlineValue(9.0, 12), 1, nodes=2)]
     jobs.append(hidden("A", DeadlineValue(10.0, 5), 3))
-    rows = gains(jobs, ["A"], mechanism="easy-backfill", kill=kill, families=["estimate"])
-    short = 0.0 if kill else 10.0
+    rows = gains(jobs, ["A"], mechanism="easy-backfill", families=["estimate"], **rules)
     names = ("as it will be", "times 0.25", "times 0.5", "times 0.8", "times 1.25", "times 2")
-    assert of(rows, "estimate") == dict(zip(names, (0.0, short, short, short, 0.0, 0.0), strict=True))
+    assert of(rows, "estimate") == dict(zip(names, (0.0, least, most, most, 0.0, 0.0), strict=True))
 
 
 def test_what_is_worth_most_runs_first_if_one_says_so():

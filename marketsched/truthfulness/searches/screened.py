@@ -34,6 +34,7 @@ class Gain:
 
     ``own_law`` is the mean over the owner's own law, all else as it is; None: not gone through. ``drew``: the
     mechanism has drawn from its stream meanwhile, so that both figures are those of one stream of its draws.
+    ``counted`` is what breaks the mechanism's promise: the gain ex post, or the one over the own law; 0: neither.
     """
 
     owner: OwnerAtHand = field(repr=False)
@@ -42,17 +43,17 @@ class Gain:
     gain: float
     drew: bool
     own_law: float | None = None
+    counted: float = field(init=False, default=0.0)
 
-    @property
-    def counted(self) -> float:
-        """What breaks the mechanism's promise, credits: the gain ex post, or the one over the own law; 0: neither.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counted", self._counted())  # once: the best of many is asked for after each
 
-        Where the mechanism drew it is 0: a lie that makes it draw once more or less gains, or loses, by the luck of one
-        stream.
-        """
-        if self.drew or self.owner.promise == "up to regret":
+    def _counted(self) -> float:
+        """Return what counts; 0 where the mechanism drew: one draw more or less gains or loses by luck."""
+        promise = self.owner.promise
+        if self.drew or promise == "up to regret":
             return 0.0
-        return max(self.gain if self.owner.promise == "ex post" else self.own_law or 0.0, 0.0)
+        return max(self.gain if promise == "ex post" else self.own_law or 0.0, 0.0)
 
     @property
     def words(self) -> str:

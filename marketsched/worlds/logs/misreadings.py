@@ -66,13 +66,17 @@ def _gpus(rows: pd.DataFrame, by_name: Mapping[str, str], counted: str) -> list[
     if not asked.any():
         return []
     of = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    how = "the workload sacct-shapes takes them (docs/resources.md)" if "reqtres" in by_name else _counting(by_name)
+    how = "marketsched scenarios FILE proposes a cluster with them" if "reqtres" in by_name else _counting(by_name)
     return [f"{int(asked.sum()):,} of {len(rows):,} jobs ask for GPUs{of}, which equal nodes do not know: {how}"]
 
 
 def _counting(by_name: Mapping[str, str]) -> str:
     column = next((by_name[name] for name in GPUS if name in by_name), None)
-    return f"--columns processors={column} counts them" if column else "ReqTRES and sacct-shapes do (docs/resources.md)"
+    return (
+        f"--columns processors={column} counts them"
+        if column
+        else "a file of sacct with ReqTRES does (docs/resources.md)"
+    )
 
 
 def _kinds(rows: pd.DataFrame, by_name: Mapping[str, str]) -> list[str]:

@@ -27,9 +27,9 @@ def tres_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     Returns
     -------
     DataFrame
-        In order of submission: ``submit_s``, ``run_s`` (float64, seconds), ``user``, ``partition``, ``constraints``
-        and ``gpu_type`` (text, empty: not named), ``tasks`` (int64: nodes), and of one node ``cpu`` (cores), ``memory``
-        (GiB) and ``gpu`` (float64).
+        In order of submission: ``submit_s``, ``start_s`` (the submission where no start is recorded) and ``run_s``
+        (float64, seconds), ``user``, ``partition``, ``constraints`` and ``gpu_type`` (text, empty: not named),
+        ``tasks`` (int64: nodes), and of one node ``cpu`` (cores), ``memory`` (GiB) and ``gpu`` (float64).
     dict of str to int
         Rows left out, by the reason.
 
@@ -53,9 +53,11 @@ def tres_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
 
     ran = lengths(field("elapsed")) if "elapsed" in by_name else times(field("end")) - times(field("start"))
     asked = field("reqtres").map(_asked)
+    submitted = times(field("submit"))
     table = pd.DataFrame(
         {
-            "submit_s": times(field("submit")),
+            "submit_s": submitted,
+            "start_s": times(field("start")).fillna(submitted),
             "run_s": ran,
             "user": field("user"),
             "partition": field("partition"),

@@ -138,8 +138,8 @@ def test_what_equal_nodes_do_not_know_is_said(tmp_path):
     assert log.warnings == (
         "2 of 5 jobs use less than whole nodes (of 64 cores) and count as whole ones: --columns processors=NCPUS "
         "counts cores, also in --nodes",
-        "2 of 5 jobs ask for GPUs (a100, v100), which equal nodes do not know: the workload sacct-shapes takes them "
-        "(docs/resources.md)",
+        "2 of 5 jobs ask for GPUs (a100, v100), which equal nodes do not know: marketsched scenarios FILE proposes "
+        "a cluster with them",
     )
     assert log.table["run_s"].tolist() == [3600.0, 3600.0, 1800.0, 3600.0]  # the run that was requeued took its nodes
     cores = read_log(tmp_path / "messy.txt", "sacct", columns={"processors": "NCPUS"})
