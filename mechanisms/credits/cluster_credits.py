@@ -54,10 +54,10 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         As of `Accounts`.
     income : float
         r, the part of the nodes that credits can buy.
-    purses : {"one", "pool"}
-        What an owner has a purse for: all pools, where a node costs more of those that are sought more
-        (`pool_weights`), which delivers more; or each pool, so that a regular start has a bound for jobs of one task
-        that take less than 1 - r of a node.
+    purses : {"pool", "one"}
+        What an owner has a purse for: each pool, so that a regular start has a bound for jobs of one task that take
+        less than 1 - r of a node; or all of them, where a node costs more of the pools that are sought more
+        (`pool_weights`), and no start has a bound.
     carry_rounds, start, patience, margin
         As of `marketsched.mechanisms.credits.credits.Credits`.
     signals : {"durations", "labels"}
@@ -86,9 +86,8 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     takes_back = True
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "no money: of an owner's values only their own order counts; a regular job is never taken back while its "
-        "owner can pay, free runs may be; with a purse for each pool a regular job that takes less of a node than is "
-        "not sold starts within a bound",
+        "no money: of an owner's values only their own order counts; a regular job that takes less of a node than is "
+        "not sold starts within a bound (not with one purse for all pools), and is never taken back; free runs may be",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 
@@ -107,7 +106,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         income: PositiveShare = 0.5,
-        purses: PursesOf = "one",
+        purses: PursesOf = "pool",
         carry_rounds: Positive = 672.0,
         start: Share = 0.5,
         patience: Natural = 8,

@@ -44,8 +44,8 @@ class PoolPurses:
         Whose pools.
     income, carry, start : float
         r, K and the part of the cap that is there in the first round, as of `Purses`.
-    of : {"one", "pool"}
-        What an owner has a purse for: all pools, or each of them.
+    of : {"pool", "one"}
+        What an owner has a purse for: each pool, or all of them.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class PoolPurses:
     """
 
     def __init__(
-        self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float, of: PursesOf = "one"
+        self, accounts: Accounts, cluster: Cluster, income: float, carry: float, start: float, of: PursesOf = "pool"
     ) -> None:
         self._cluster, self._income, self._one = cluster, income, of == "one"
         self.nodes = np.diff(cluster.layout.pool_begin)
