@@ -81,13 +81,13 @@ def takes_anything(function: Callable[..., Any]) -> bool:
 
 
 @lru_cache(maxsize=1024)  # asked of the same few for every market that is built
-def _has_rest(function: Any) -> bool:
+def _has_rest(function: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
 
 def _class_above(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return the class whose keyword parameters the ``**`` of a constructor stands for, or None."""
-    if not inspect.isclass(function) or not _has_rest(function):
+    if not _has_rest(function) or not inspect.isclass(function):
         return None
     classes = list(function.__mro__)
     own = next(i for i, each in enumerate(classes) if "__init__" in vars(each))

@@ -17,7 +17,8 @@ from marketsched.mechanisms.offers.present import REGULAR
 def falling(jobs: JobColumns) -> bool:
     """Tell whether no value curve rises, in the part that counts."""
     rises = jobs.values[1:] > jobs.values[:-1]
-    rises[jobs.begins[1:-1][jobs.begins[1:-1] < jobs.values.size] - 1] = False  # from one curve to the next
+    first = jobs.begins[1:-1]  # of each curve but the first; the curve of a job that is worth nothing may be empty
+    rises[first[(first > 0) & (first < jobs.values.size)] - 1] = False  # from one curve to the next
     return not rises.any()
 
 

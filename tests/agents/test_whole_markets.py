@@ -109,6 +109,16 @@ def test_drawn_markets_in_which_no_duration_shows_are_the_same(name, data):
     assert found.whole and found.difference == ""
 
 
+def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
+    law = [(1, 1, 1.0, None)]
+    nothing, late = LinearValue(0.0, 3, 0.0, 1), DeadlineValue(0.0, 1)  # no step, and one
+    for curves in ((nothing, late), (nothing, nothing, DeadlineValue(3.0, 9))):
+        sows = [StatementOfWork(1, 1, curve, law) for curve in curves]
+        jobs = [Job(f"job {i}", f"owner {i}", sow, 1, 1, None) for i, sow in enumerate(sows)]
+        found = compare_plays(lambda jobs=jobs: setup_of("two-offers", {}, jobs))
+        assert found.whole and found.difference == ""
+
+
 @pytest.mark.compiled  # as plain Python the descent takes minutes
 @pytest.mark.parametrize(
     "text", ["first-come:price=3", "easy-backfill", "easy-backfill:order=request", "conservative-backfill", "bid-price"]
