@@ -308,7 +308,14 @@ def market_on_a_page(ran):
     assert honest > lying
 
 
+def ppo(ran):
+    gains = [interval(ran, rf"{name}:(?:.*\n)*?  PPO after .* less truth: ") for name in ("pay-as-bid", "posted-price")]
+    assert gains[0][0] > 0 >= gains[1][0]
+
+
+NEEDED = {"market-on-a-page": ("solara", "altair"), "ppo": ("stable_baselines3",)}
 HEADLINES = {
+    "ppo": ppo,
     "market-on-a-page": market_on_a_page,
     "owners-in-mesa": owners_in_mesa,
     "live-agents": live_agents,
@@ -379,9 +386,8 @@ def test_every_example_has_a_headline():
 def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
     if "slurm" in name and (missing := missing_programs(fast=True)):
         pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")
-    if name == "market-on-a-page":
-        for package in ("solara", "altair"):
-            pytest.importorskip(package, reason="the page needs the extra viz, as in `make browser`")
+    for package in NEEDED.get(name, ()):
+        pytest.importorskip(package, reason=f"what the README of {name} installs")
     if name in MINUTES and draws.PART > 1:
         pytest.skip("takes more than a minute: `make thorough` runs it")
     ran = check_example(name, tmp_path)
