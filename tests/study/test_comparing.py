@@ -371,10 +371,8 @@ def test_against_compares_with_the_one_that_is_named(log_file):
         assert row["first_own"] == pytest.approx(owners[(row["mechanism"], *key)], nan_ok=True)
         assert row["second_own"] == pytest.approx(owners[("fair-share", *key)], nan_ok=True)
     text = " ".join(printed(found.view(), 160).split())
-    assert (
-        "easy-backfill and fair-share cannot be told apart" in text
-        and "of 3 users waits less under easy-backfill than under" in text
-    )
+    assert "points of the best possible value more than fair-share" in text  # both stop runs a round after their time
+    assert "of 3 users waits less under easy-backfill than under" in text
     assert len(found.plot("against").axes) == 2
 
 
