@@ -109,6 +109,11 @@ def play_one(trial, bridge, label, moment, away):
     return wide, urgent
 
 
+def qos_of_started(trial):
+    """Return the QOS of each job of the market that has run, as Slurm lists it."""
+    return {job.comment.removeprefix("market:"): job.qos for job in trial.slurm.jobs() if job.started}
+
+
 @pytest.mark.parametrize("name", ["two-offers", pytest.param("credits", marks=WITH_ACCOUNTING)])
 def test_killed_between_requeue_and_start_nothing_runs_twice(name, tmp_path):
     draw = random.Random(3)
@@ -130,7 +135,10 @@ def test_killed_between_requeue_and_start_nothing_runs_twice(name, tmp_path):
         charged = [entry["job"] for entry in trial.operator.ledger(trial.me)["entries"] if entry["job"]]
         assert len(charged) == len(set(charged)) and {trial.state(job) for job in jobs} <= set(FINAL)
         if name == "credits":  # each waits, and ran last, in the QOS of its class
-            here = {job.comment.removeprefix("market:"): job.qos for job in trial.slurm.jobs() if job.started}
+            here = dict[str, str]()
+            until(
+                lambda: here.update(qos_of_started(trial)) or {job for job in jobs if runs_of(trial, job)} <= set(here)
+            )
             classes = {job: trial.operator.job(job)["class"] for job in here}
             assert here == {job: {"regular": "credit", "free": "free"}[each] for job, each in classes.items()}
             assert set(here.values()) == {"credit", "free"}
