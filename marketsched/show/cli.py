@@ -187,9 +187,11 @@ def scenarios(
     """
     with one_line_errors():
         if name is not None:
-            a_file = Path(name).is_file()
-            text = config.proposed_cluster.proposed_scenario(Path(name)) if a_file else None
-            typer.echo(text or config.scenario_file.built_in_text(name), nl=False)
+            if name not in config.scenario_file.scenario_names() and Path(name).is_file():
+                text = config.proposed_cluster.proposed_scenario(Path(name))
+            else:
+                text = config.scenario_file.built_in_text(name)
+            typer.echo(text, nl=False)
             return
         known = {
             each: config.strict_yaml.parse_yaml(config.scenario_file.built_in_text(each), each)["description"]

@@ -11,22 +11,13 @@ from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.shapes import Shape
+from node_requests import CPU, GPU, LAWS, NEEDS
 
-CPU, GPU = Resource("cpu", parts=2), Resource("gpu", parts=4, device=True)
 CLUSTER = Cluster((CPU, GPU), [NodeGroup("a", "a", 2, {"cpu": 8, "gpu": 2}), NodeGroup("c", "c", 1, {"cpu": 8})])
 SIZE = {"cpu": 24.0, "gpu": 4.0}
 HORIZON, KEPT = 70, 0.9
-NEEDS = (
-    ({"cpu": 1}, ("a", "c")),
-    ({"cpu": 4}, ("c", "a")),
-    ({"cpu": 1.5, "gpu": 1}, ("a",)),
-    ({"cpu": 1, "gpu": 0.5}, ("a",)),
-    ({"cpu": 2, "gpu": 2}, ("a",)),
-    ({"cpu": 7}, ("c",)),
-)
-LAWS = (((1, 4), (0.5, 0.5)), ((2, 6), (0.75, 0.25)), ((3, 12), (0.5, 0.5)))
 
 
 def drawn_jobs(seed, n=40, span=25, owners=3):

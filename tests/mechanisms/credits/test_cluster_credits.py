@@ -14,26 +14,17 @@ from marketsched.mechanisms.credits.pool_weights import PoolWeights
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
 from marketsched.mechanisms.resources.calendars import Wanted
-from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
+from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.nodes import NOW, Nodes, Run
 from marketsched.mechanisms.resources.shapes import Shape, options_of
 from marketsched.mechanisms.schedulers.turns import Accounts
+from node_requests import CPU, GPU, LAWS, NEEDS
 
-CPU, GPU = Resource("cpu", parts=2), Resource("gpu", parts=4, device=True)
 CLUSTER = Cluster(
     (CPU, GPU), [NodeGroup("a", "a", 2, {"cpu": 8, "gpu": 2}), NodeGroup("c", "c", 2, {"cpu": 8})]
 )  # fmt: skip
 HORIZON = 120
 SIZES = {"max_concurrency": 4, "max_duration": 12, "max_value": 1e12, "max_delay": HORIZON + 20, "cluster": CLUSTER}
-NEEDS = (
-    ({"cpu": 1}, ("a", "c")),
-    ({"cpu": 4}, ("c", "a")),
-    ({"cpu": 1.5, "gpu": 1}, ("a",)),
-    ({"cpu": 1, "gpu": 0.5}, ("a",)),
-    ({"cpu": 2, "gpu": 2}, ("a",)),
-    ({"cpu": 7}, ("c",)),
-)
-LAWS = (((1, 4), (0.5, 0.5)), ((2, 6), (0.75, 0.25)), ((3, 12), (0.5, 0.5)))
 
 
 def drawn_jobs(seed, n=70, span=60, owners=4):
