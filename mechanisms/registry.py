@@ -91,6 +91,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "swf": "marketsched.worlds.logs.kinds:SwfLog",
         "csv": "marketsched.worlds.logs.kinds:CsvLog",
         "sacct": "marketsched.worlds.logs.kinds:SacctLog",
+        "pbs": "marketsched.worlds.logs.kinds:PbsLog",
         "sacct-shapes": "marketsched.config.cluster_sacct:SacctShapes",
         "instance-shapes": "marketsched.config.cluster_instances:InstanceShapes",
         "philly": "marketsched.worlds.logs.kinds:PhillyLog",

@@ -77,13 +77,20 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         raise UnknownNameError(f"scenario {str(where)!r}: no such file, and the built-in ones are {names}{hint}")
     if _is_log_file(Path(where)):
         return _of_log(Path(where)), str(where)
-    data = read_yaml(where)
+    try:
+        data = read_yaml(where)
+    except InvalidParameterError:
+        if not _is_named_scenario(Path(where)):
+            _format_of(Path(where))  # whose error says what a log is
+        raise
     if data is None:
         raise InvalidParameterError(
             f"{where}: the file is empty: expected a scenario or a log; "
             "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
         )
     if not isinstance(data, Mapping):
+        if not _is_named_scenario(Path(where)):
+            _format_of(Path(where))
         raise InvalidParameterError(
             f"{where}: the document = {shown(data)}: expected a table of keys; "
             "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
@@ -96,13 +103,18 @@ def _is_log_file(path: Path) -> bool:
     name = path.name.removesuffix(".gz")
     if name.endswith((".swf", ".csv", ".tsv")):
         return True
-    if name.endswith((".yaml", ".yml", ".json")) or not path.is_file():
+    if _is_named_scenario(path) or not path.is_file():
         return False
     try:
         _format_of(path)
     except MarketschedError:
         return False
     return True
+
+
+def _is_named_scenario(path: Path) -> bool:
+    """Tell whether a file's name is one of scenarios."""
+    return path.name.removesuffix(".gz").endswith((".yaml", ".yml", ".json"))
 
 
 def _of_log(path: Path) -> dict[str, Any]:

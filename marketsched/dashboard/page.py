@@ -27,6 +27,7 @@ from marketsched.dashboard.settings import Form, Settings, first_form, read_form
 from marketsched.mechanisms.registry import mechanism_names
 
 MOST_TYPED = 200  # characters
+LOADS = (20, 300, 10)  # per cent: lowest and highest on the slider, and its step
 
 
 @dataclass
@@ -98,6 +99,17 @@ def Page() -> None:
         if wished is not None:
             player.current.restart(wished)
 
+    def move_load(load: object) -> None:
+        """Show the same market at another load at once."""
+        moved = {**form, "load": typed(str(load)), "rounds": first["rounds"]}
+        set_control("load", moved["load"])
+        settings, _ = read_form(moved)
+        if settings is not None:
+            player.current.restart(settings)
+            ended = frame.view is not None and frame.view.complete
+            if (frame.playing or ended) and (n := rounds()) is not None:
+                player.current.play(n)
+
     def rounds() -> int | None:
         settings, _ = read_form({**first, "rounds": form["rounds"]})  # other controls may be half typed
         return None if settings is None else settings.rounds
@@ -121,7 +133,7 @@ def Page() -> None:
     with v.Html(tag="div", class_="ms-page"):
         Header(scenario.name, frame, play_or_pause, step)
         with v.Html(tag="div", class_="ms-body"):
-            Controls(form, {**faults, **step_faults}, applied(frame, wished), set_control, restart)
+            Controls(form, {**faults, **step_faults}, applied(frame, wished), set_control, restart, move_load)
             with v.Html(tag="main", class_="ms-main"):
                 Trouble(frame.error)
                 Market(shown)
@@ -155,6 +167,7 @@ def Controls(
     note: str,
     set_control: Callable[[str, object], None],
     restart: Callable[[], None],
+    move_load: Callable[[object], None],
 ) -> None:
     """The settings of the next market; errors stand beside the illegal ones."""
 
@@ -182,6 +195,7 @@ def Controls(
         choice("mechanism", "Mechanism", list(mechanism_names()))
         entry("capacity", "Capacity, nodes", "the scenario's")
         entry("load", "Load, % of the scenario's jobs")
+        Slider("load", form["load"], LOADS, move_load)
         entry("liars", "Owners who lie, %")
         choice("lie", "How they lie", list(LIES))
         entry("amount", f"By how much: {LIES[form['lie']].label}" if form["lie"] in LIES else "By how much")
@@ -193,6 +207,15 @@ def Controls(
         else:
             text(note, "ms-note", key="applied")
         entry("rounds", "Rounds per step")
+
+
+@solara.component
+def Slider(control: str, text: str, legal: tuple[int, int, int], moved: Callable[[object], None]) -> None:
+    """Offer the number in a control, from lowest to highest by steps; ``moved`` hears it once it is let go."""
+    low, high, step = legal
+    with v.Html(tag="div", class_="ms-slider", attributes={"data-key": f"{control}-slider"}):
+        own = v.Slider(v_model=held(text, low, high), min=low, max=high, step=step, hide_details=True)
+    v.use_event(own, "change", lambda widget, event, value: moved(value))
 
 
 @solara.component
@@ -272,6 +295,14 @@ def Explanation(shown: ShownFrame, wanted: str, choose: Callable[[object], None]
             rows = start_rows(story)
             heads = ("start", "value", "price", "failure", "expected surplus")
             table(heads, [cells for _, cells in rows], "starts", [chosen for chosen, _ in rows])
+
+
+def held(text: str, low: int, high: int) -> float:
+    """Return the number in a control within the ends of its slider; the lower end if it holds none."""
+    try:
+        return min(max(float(text), low), high)
+    except ValueError:
+        return low
 
 
 def typed(value: object) -> str:

@@ -93,13 +93,16 @@ def at_most(x: float, digits: int = 3) -> str:
     return _one_sided(x, digits, ROUND_CEILING)
 
 
+MOST_PLACES = 4  # of a share in per cent: more tell rounding from rounding
+
+
 def at_least_percent(share: float) -> str:
-    """Show a share that is a lower bound: ``0.1239`` as ``12.3 %``; near all, as many digits as tell it from all."""
+    """Show a share that is a lower bound: ``0.1239`` as ``12.3 %``; near all, with up to four decimals."""
     if not math.isfinite(share):
         return "-"
     exact = Decimal(float(share)) * 100
     places = 1
-    while 99 < exact < 100 and places < 12 and exact.quantize(Decimal(1).scaleb(-places)) >= 100:
+    while 99 < exact < 100 and places < MOST_PLACES and exact.quantize(Decimal(1).scaleb(-places)) >= 100:
         places += 1
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR)} %"
 

@@ -204,6 +204,20 @@ def test_start_step_change_a_control_and_read_the_numbers(visit):
     expect(at(page, "groups").locator("tbody tr")).to_have_count(2)
 
 
+def test_the_load_moves_by_a_slider(visit):
+    page = visit()
+    thumb = page.locator("[data-key=load-slider] [role=slider]")
+    thumb.focus()
+    for load in range(110, 160, 10):
+        thumb.press("ArrowRight")
+        expect(page.get_by_label("Load, % of the scenario's jobs")).to_have_value(str(load))
+    ready(page)  # the market is another without a press of Apply
+    write(page, "Rounds per step", "25")
+    press(page, "Step")
+    expect(at(page, "round")).to_have_text("25")
+    expect_figures(page, expected(25, load="150"))
+
+
 def test_play_and_pause_to_the_end(visit):
     page = visit()
     write(page, "Rounds per step", "1")

@@ -4,6 +4,7 @@ KINDS = (
     "swf",
     "csv",
     "sacct",
+    "pbs",
     "philly",
     "google-jobs",
     "google-demand",

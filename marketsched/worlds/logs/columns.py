@@ -1,7 +1,8 @@
 """Columns of foreign tables: found by the names that logs use or that a user gives, and the meaning of their fields.
 
-A time is a number of seconds or an ISO 8601 date and time, with a zone or in UTC. A length is a number of seconds, or
-``[days-]hours:minutes:seconds``. A run's length may also be the time between its start and its end.
+A time is a number of seconds or an ISO 8601 date and time, with a zone or in UTC, or a date as LSF or PBS write it. A
+length is a number of seconds, or ``[days-]hours:minutes:seconds``. A run's length may also be the time between its
+start and its end. Processors are whole: Kubernetes' ``500m`` of one takes one.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "submit_s": ("submits", "submit", "submittime", "submitted", "submittedat", "submission", "submissiontime",
                  "created", "createdat", "creationtime", "creationtimestamp", "ctime", "qtime"),
     "run_s": ("runs", "run", "runtime", "elapsedraw", "elapsed", "duration", "durations", "runseconds"),
-    "processors": ("processors", "procs", "nnodes", "allocnodes", "nodes", "alloctres", "reqtres", "ncpus", "cpus",
-                   "alloccpus", "cores", "slots", "nprocs", "gpus"),
+    "processors": ("processors", "procs", "nnodes", "allocnodes", "nodes", "resourcelistnodect", "alloctres", "reqtres",
+                   "ncpus", "cpus", "cpu", "alloccpus", "cores", "slots", "nprocs", "requestscpu", "cpurequest",
+                   "cpurequests", "resourcelistncpus", "gpus", "nvidiacomgpu"),
     "start": ("start", "starttime", "started", "startedat", "dispatchtime"),
     "end": ("end", "endtime", "ended", "finished", "finishedat", "finishtime", "completed", "completedat",
             "completiontime"),
     "requested_s": ("requesteds", "timelimitraw", "timelimit", "requestedtime", "walltime", "timerequested",
-                    "resourcelistwalltime", "runlimit"),
+                    "resourcelistwalltime", "runtimelimit", "runlimit"),
     "user": ("user", "username", "userid", "owner", "account", "team", "namespace", "project", "group"),
     "executable": ("executable", "jobname", "application", "program", "name"),
     "queue": ("queue", "partition"),
@@ -40,10 +42,13 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "deadline": ("deadline", "deadlines", "due"),
 }  # fmt: skip
 UNKNOWN = ("", "-1", "unknown", "none", "n/a", "nan", "null", "unlimited", "partition_limit")  # in lower case
-MINUTES = ("timelimitraw",)  # of Slurm: in minutes
-# Dates of other systems, as in LSF's "Sun Mar 01 10:00:02 2026"; one whose day and month could be taken for each other
-# has no place here.
+MINUTES = ("timelimitraw", "runtimelimit", "runlimit")  # of Slurm and of LSF: in minutes
+# Dates of other systems, as in LSF's "Sun Mar 01 10:00:02 2026".
 DATES = ("%a %b %d %H:%M:%S %Y", "%b %d %H:%M:%S %Y", "%b %d %H:%M %Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M")
+# Orders of day and month, as in PBS's "03/31/2026 10:00:02": only a column that can be read in one of the two is read.
+MONTH_FIRST, DAY_FIRST = "%m/%d/%Y", "%d/%m/%Y"
+_SLASHES = r"^\d{1,2}/\d{1,2}/\d{4} "
+_ESTIMATE = r" [ELX]$"  # behind a time of LSF
 _CLOCK = r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$"
 
 
@@ -103,19 +108,35 @@ def columns_for(names: Sequence[str], given: Mapping[str, str], place: str) -> d
 
 
 def times(text: pd.Series[str]) -> pd.Series[float]:
-    """Return times in seconds; NaN where a field is no time."""
+    """Return times in seconds; NaN where a field is no time, or could be read as two."""
     found = pd.to_numeric(text, errors="coerce").astype(np.float64)
     dated = found.isna() & text.str.contains("-", regex=False)
     if dated.any():
         stamps = pd.to_datetime(text[dated], format="ISO8601", utc=True, errors="coerce")
-        found[dated] = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-    for style in DATES:
+        found[dated] = _seconds(stamps)
+    text = text.str.replace(_ESTIMATE, "", regex=True)
+    for style in (*DATES, *_orders(text)):
         other = found.isna() & text.str.contains(r"[A-Za-z/]", regex=True)
         if not other.any():
             break
-        stamps = pd.to_datetime(text[other], format=style, utc=True, errors="coerce")
-        found[other] = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        found[other] = _seconds(pd.to_datetime(text[other], format=style, utc=True, errors="coerce"))
     return _amount(found)
+
+
+def _orders(text: pd.Series[str]) -> tuple[str, ...]:
+    """Return the formats of dates whose day and month stand in the only order that all of them can have."""
+    dates = text[text.str.contains(_SLASHES, regex=True)].str.split(" ").str[0]
+    fits = [
+        order
+        for order in (MONTH_FIRST, DAY_FIRST)
+        if len(dates) and pd.to_datetime(dates, format=order, errors="coerce").notna().all()
+    ]
+    return tuple(f"{fits[0]} {clock}" for clock in ("%H:%M:%S", "%H:%M")) if len(fits) == 1 else ()
+
+
+def _seconds(stamps: pd.Series[pd.Timestamp]) -> pd.Series[float]:
+    """Return instants in seconds since 1970."""
+    return (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
 
 
 def lengths(text: pd.Series[str], unit: float = 1.0) -> pd.Series[float]:
@@ -128,9 +149,14 @@ def lengths(text: pd.Series[str], unit: float = 1.0) -> pd.Series[float]:
 
 
 def counts(text: pd.Series[str], wanted: str = "node") -> pd.Series[float]:
-    """Return numbers, or the ``wanted`` of Slurm's ``cpu=8,gres/gpu=2,node=1``; NaN where a field is neither."""
+    """Return whole numbers: a part counts as one. NaN where a field is no number.
+
+    Read are numbers, the ``wanted`` of Slurm's ``cpu=8,gres/gpu=2,node=1``, and Kubernetes' thousandths (``500m``).
+    """
     tres = text.str.extract(rf"(?:^|,){re.escape(wanted)}=(\d+)")[0]
-    return amounts(tres.where(tres.notna(), text))
+    thousandths = pd.to_numeric(text.str.extract(r"^(\d+)m$")[0], errors="coerce") / 1000.0
+    found = amounts(tres.where(tres.notna(), text)).fillna(thousandths)
+    return -(-found // 1)  # rounded up
 
 
 def amounts(text: pd.Series[str]) -> pd.Series[float]:

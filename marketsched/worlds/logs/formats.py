@@ -1,4 +1,4 @@
-"""Each format of a log, read as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, tables of text."""
+"""Each format of a log, read as a `JobLog`: Standard Workload Format, Philly, Google, Alibaba, PBS, tables of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, MissingDataErro
 from marketsched.worlds.demand import nodes_of
 from marketsched.worlds.logs.delimited import header_of
 from marketsched.worlds.logs.job_log import JobLog
-from marketsched.worlds.logs.text_logs import csv_log, is_sacct, is_table, sacct_log
+from marketsched.worlds.logs.pbs_accounting import is_accounting
+from marketsched.worlds.logs.text_logs import csv_log, is_sacct, is_table, pbs_log, sacct_log
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.faults import Fault, left_out, none_can_be_read
 from marketsched.worlds.traces.swf import FIELDS, read_swf
@@ -23,6 +24,7 @@ from marketsched.worlds.traces.tables import open_lines
 from marketsched.worlds.traces.trace import Source, data_folder
 
 WIDEST_GOOGLE_JOB = 64  # nodes
+SUMMARY_OF_LSF = re.compile(r"Summary of time in seconds|JOBID\s+USER\s+JOB_NAME\s+PEND")  # what `bhist` prints
 _MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
 _THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
 _URGENCY_OF_QOS = {"BE": 0, "Burstable": 1, "Guaranteed": 1, "LS": 2}
@@ -128,6 +130,7 @@ FORMATS: dict[str, LogFormat] = {
     "swf": LogFormat("A log in Standard Workload Format, plain or gzip.", swf_log),
     "csv": LogFormat("A table of text with a header, whatever its columns are called.", csv_log),
     "sacct": LogFormat("The jobs of a Slurm cluster, as ``sacct -P`` prints them.", sacct_log),
+    "pbs": LogFormat("The jobs of a PBS cluster, as its accounting files have them.", pbs_log),
     "philly": LogFormat("The jobs of Microsoft's Philly cluster.", philly_log, "philly-jobs"),
     "google-jobs": LogFormat("Every job of a Google cell in 29 days.", google_jobs_log, "google-jobs"),
     "google-demand": LogFormat("The jobs of 19 hours, with what they ask for.", google_demand_log, "google-demand"),
@@ -137,7 +140,7 @@ FORMATS: dict[str, LogFormat] = {
 }
 
 
-TEXTS = ("csv", "sacct")  # formats whose columns may have other names
+TEXTS = ("csv", "sacct", "pbs")  # formats whose columns may have other names
 COUNTING = (*TEXTS, "swf")  # formats whose malformed rows are left out and counted
 
 
@@ -159,12 +162,23 @@ def format_of(path: Path) -> str:
             return kind
     if is_sacct(header):
         return "sacct"
+    if is_accounting(header):
+        return "pbs"
     if is_table(header) or path.name.removesuffix(".gz").endswith((".csv", ".tsv")):
         return "csv"  # its reader says which column it misses
     if header.startswith(";") or len(header.split()) >= len(FIELDS):
         return "swf"
+    if SUMMARY_OF_LSF.match(header):
+        raise InvalidParameterError(
+            "a summary of bhist, which has no times of submission",
+            source=str(path),
+            legal="what bjobs -a -o \"user stat queue submit_time start_time finish_time slots delimiter='|'\" prints, "
+            "with LSB_DISPLAY_YEAR=y",
+        )
     raise InvalidParameterError(
-        f"first line {header[:80]!r}", source=str(path), legal=f"a log: {', '.join(FORMATS)}; see docs/logs.md"
+        f"first line {header.strip()[:80]!r}",
+        source=str(path),
+        legal=f"a scenario in YAML, or a log: {', '.join(FORMATS)} (docs/logs.md)",
     )
 
 

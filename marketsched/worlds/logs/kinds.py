@@ -85,6 +85,7 @@ def _kind(name: str, kind: str) -> type[LogFile]:
 SwfLog = _kind("SwfLog", "swf")
 CsvLog = _kind("CsvLog", "csv")
 SacctLog = _kind("SacctLog", "sacct")
+PbsLog = _kind("PbsLog", "pbs")
 PhillyLog = _kind("PhillyLog", "philly")
 GoogleJobsLog = _kind("GoogleJobsLog", "google-jobs")
 GoogleDemandLog = _kind("GoogleDemandLog", "google-demand")

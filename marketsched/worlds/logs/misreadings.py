@@ -11,10 +11,10 @@ import pandas as pd
 
 from marketsched.worlds.logs.columns import counts, plain
 
-NODES = ("nnodes", "allocnodes", "nodes", "reqnodes", "nodecount")
-CORES = ("ncpus", "alloccpus", "reqcpus", "cpus", "cores")
+NODES = ("nnodes", "allocnodes", "nodes", "reqnodes", "nodecount", "resourcelistnodect")
+CORES = ("ncpus", "alloccpus", "reqcpus", "cpus", "cores", "resourcelistncpus")
 REQUESTS = ("alloctres", "reqtres")  # of Slurm
-GPUS = ("gpu", "gpus", "ngpus", "numgpus", "gpucount", "gpurequest")
+GPUS = ("gpu", "gpus", "ngpus", "numgpus", "gpucount", "gpurequest", "nvidiacomgpu", "resourcelistngpus")
 MODELS = ("gpumodel", "gputype", "gpukind")
 LEAST = 0.1  # the share of jobs from which on narrow ones are named
 _GPU = r"gres/gpu(?::[^=,]+)?=[1-9]"
@@ -31,7 +31,16 @@ def not_honoured(rows: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
         Columns of the file by those of a log, as `columns_for` gives them.
     """
     by_name = {plain(str(name)): str(name) for name in reversed(rows.columns.tolist())}
-    return [*_narrow(rows, by_name, names["processors"]), *_gpus(rows, by_name, names["processors"])]
+    counted = names["processors"]
+    return [*_parts(rows, counted), *_narrow(rows, by_name, counted), *_gpus(rows, by_name, counted)]
+
+
+def _parts(rows: pd.DataFrame, counted: str) -> list[str]:
+    """Say how many jobs ask for a part of a processor."""
+    parts = rows[counted].str.strip().str.fullmatch(r"\d{1,3}m|\d*\.0*[1-9]\d*")
+    if not parts.sum() >= LEAST * len(rows):
+        return []
+    return [f"{int(parts.sum()):,} of {len(rows):,} jobs ask for a part of one ({counted}) and count as whole ones"]
 
 
 def _narrow(rows: pd.DataFrame, by_name: Mapping[str, str], counted: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Logs that are tables of text: CSV files with any header, and what Slurm's ``sacct -P`` prints."""
+"""Logs that are text: CSV files with any header, what Slurm's ``sacct -P`` prints, and the accounting of PBS."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from marketsched.worlds.logs.columns import KNOWN, columns_for, plain, table_of
 from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, separator_of
 from marketsched.worlds.logs.job_log import CANCELLED, FAILED, JobLog
 from marketsched.worlds.logs.misreadings import not_honoured
+from marketsched.worlds.logs.pbs_accounting import read_accounting
 from marketsched.worlds.traces.faults import left_out, none_can_be_read
 
 COMPLETED = 1
-# States of Slurm (`man sacct`, JOB STATE CODES) as codes of the Standard Workload Format; others have not ended.
+# States of Slurm (`man sacct`, JOB STATE CODES), LSF and Kubernetes as codes of the Standard Workload Format; others
+# have not ended.
 STATES = {
-    "COMPLETED": COMPLETED,
+    **dict.fromkeys(("COMPLETED", "DONE", "SUCCEEDED"), COMPLETED),
     "CANCELLED": CANCELLED,
     **dict.fromkeys(
         (
             "FAILED",
+            "EXIT",
             "TIMEOUT",
             "NODE_FAIL",
             "OUT_OF_MEMORY",
@@ -35,7 +38,10 @@ STATES = {
         FAILED,  # a run that was requeued took its nodes, too; one that waits again has a length of 0
     ),
 }
-NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING", "STOPPED")
+NOT_ENDED = (
+    *("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING", "STOPPED"),
+    *("PEND", "RUN", "PSUSP", "USUSP", "SSUSP", "WAIT"),  # of LSF
+)
 
 
 def csv_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
@@ -72,6 +78,14 @@ def sacct_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool
     """
     found = read_text_table(path)
     return _log(path, found, columns or {}, strict, f"sacct's output, {path.name}")
+
+
+def pbs_log(path: Path, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
+    """Return the accounting of PBS: its runs that ended, and those that were requeued.
+
+    Nodes are ``Resource_List.nodect``, else ``Resource_List.ncpus`` are counted.
+    """
+    return _log(path, read_accounting(path), columns or {}, strict, f"the accounting of PBS, {path.name}")
 
 
 def is_sacct(header: str) -> bool:

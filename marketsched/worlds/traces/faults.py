@@ -41,8 +41,11 @@ def left_out(faults: Sequence[Fault], path: Path, strict: bool) -> dict[str, int
 
 
 def none_can_be_read(faults: Sequence[Fault], path: Path) -> TraceError:
-    """Return the error of a file all of whose rows are left out."""
-    return TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal="jobs that have ended")
+    """Return the error of a file all of whose rows are left out, for a fault or as jobs that have not ended."""
+    if not faults:
+        return TraceError("no job has ended", source=str(path), legal="jobs that have ended")
+    legal = "numbers, or times as docs/logs.md lists them (2026-03-31T10:00:02 is always read)"
+    return TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal=legal)
 
 
 def said_of(faults: Sequence[Fault]) -> str:

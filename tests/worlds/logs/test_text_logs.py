@@ -157,6 +157,108 @@ def test_a_table_without_users_or_nodes_says_so_above_the_answer(tmp_path, monke
     assert "how many nodes" not in named.stdout and "nodes: 3, as configured" in named.stdout
 
 
+KUBERNETES = """namespace,name,creationTimestamp,startTime,completionTime,cpu,nvidia.com/gpu,status
+a,x,2026-03-02T00:00:00Z,2026-03-02T00:01:00Z,2026-03-02T00:11:00Z,500m,0,Succeeded
+b,y,2026-03-02T00:05:00Z,2026-03-02T00:05:00Z,2026-03-02T01:05:00Z,16,4,Failed
+b,z,2026-03-02T00:06:00Z,,,2,0,Pending
+"""
+
+
+def test_jobs_of_kubernetes(tmp_path):
+    (tmp_path / "jobs.csv").write_text(KUBERNETES)
+    log = read_log(tmp_path / "jobs.csv", "csv")
+    assert log.table["processors"].tolist() == [1, 16] and log.table["run_s"].tolist() == [600.0, 3600.0]
+    assert log.table["user"].tolist() == ["a", "b"]
+    assert log.warnings == (
+        "1 of 2 jobs ask for a part of one (cpu) and count as whole ones",
+        "1 of 2 jobs ask for GPUs, which equal nodes do not know: --columns processors=nvidia.com/gpu counts them",
+    )
+    assert log.counted == {
+        "rows left out: jobs that had not ended": 1,
+        "runs that failed, kept: they took their nodes": 1,
+    }
+
+
+# -- LSF and PBS ---------------------------------------------------------------------------------------------
+
+BJOBS = """USER|STAT|SUBMIT_TIME|START_TIME|FINISH_TIME|SLOTS|RUNTIMELIMIT
+ann|DONE|Mar  2 00:10:00 2026|Mar  2 00:20:00 2026|Mar  2 01:20:00 2026 L|16|480.0
+bob|RUN|Mar  2 00:11:00 2026|Mar  2 00:21:00 2026|Mar  2 08:21:00 2026 E|16|480.0
+cat|EXIT|Mar 12 00:10:00 2026|Mar 12 00:20:00 2026|Mar 12 00:21:00 2026|1|60.0
+"""
+_ENDED = (
+    "user={} group=g jobname=sim queue=q ctime=1772410200 qtime=1772410200 etime=1772410200 start=1772410800 "
+    "exec_host=n1/0*16 Resource_List.ncpus={} Resource_List.nodect=2 Resource_List.select=2:ncpus=16 "
+    'Resource_List.walltime=08:00:00 account="a = b" end=1772414400 Exit_status={} resources_used.walltime=01:00:00'
+)
+ACCOUNTING = "\n".join(
+    (
+        "03/02/2026 00:10:00;Q;1.pbs;queue=q",
+        "03/02/2026 01:20:00;E;1.pbs;" + _ENDED.format("ann", 32, 0),
+        "03/02/2026 01:20:00;R;2.pbs;" + _ENDED.format("bob", 3, -11),
+        "03/02/2026 01:20:00;E;2.pbs;" + _ENDED.format("bob", 3, 271),
+        "03/02/2026 01:20:00;E;3[].pbs;" + _ENDED.format("cat", 32, 0),
+        "03/02/2026 01:20:00;E",
+        "",
+    )
+)
+
+
+def test_jobs_of_lsf(tmp_path):
+    (tmp_path / "bjobs.txt").write_text(BJOBS)
+    table = read_log(tmp_path / "bjobs.txt", format_of(tmp_path / "bjobs.txt")).table
+    assert table["user"].tolist() == ["ann", "cat"] and table["run_s"].tolist() == [3600.0, 60.0]
+    assert table["submit_s"].tolist() == [1772410200.0, 1772410200.0 + 10 * 86_400]
+    assert table["requested_s"].tolist() == [8 * 3600.0, 3600.0]  # its limits are in minutes
+
+
+def test_a_summary_of_lsf_is_refused_with_what_can_be_read(tmp_path):
+    (tmp_path / "bhist.txt").write_text("Summary of time in seconds spent in various states:\nJOBID USER\n1 ann\n")
+    with pytest.raises(InvalidParameterError, match="no times of submission: expected what bjobs -a -o"):
+        Scenario.load(tmp_path / "bhist.txt")
+    (tmp_path / "notes.txt").write_text("nothing in particular\n")
+    with pytest.raises(InvalidParameterError, match="first line 'nothing in particular': expected a scenario in YAML"):
+        Scenario.load(tmp_path / "notes.txt")
+
+
+def test_the_accounting_of_pbs(tmp_path):
+    (tmp_path / "20260302").write_text(ACCOUNTING)
+    assert format_of(tmp_path / "20260302") == "pbs"
+    log = read_log(tmp_path / "20260302", "pbs")
+    assert log.table["user"].tolist() == ["ann", "bob", "bob"] and log.table["processors"].tolist() == [2, 2, 2]
+    assert log.table["submit_s"].tolist() == [1772410200.0] * 3 and log.table["run_s"].tolist() == [3600.0] * 3
+    assert log.table["requested_s"].tolist() == [8 * 3600.0] * 3 and log.table["queue"].tolist() == ["q"] * 3
+    assert dict(log.counted) == {
+        "rows left out: not understood (line 6: 2 parts between ';', not 4)": 1,
+        "runs that failed, kept: they took their nodes": 1,
+        "runs that were cancelled, kept: they took their nodes": 1,
+    }
+    assert len(log.warnings) == 1 and "2 of 3 jobs use less than whole nodes (of 16 cores)" in log.warnings[0]
+    cores = read_log(tmp_path / "20260302", "pbs", columns={"processors": "Resource_List.ncpus"})
+    assert cores.table["processors"].tolist() == [32, 3, 3]
+    (tmp_path / "begun").write_text(ACCOUNTING.splitlines()[0] + "\n")
+    with pytest.raises(TraceError, match="no record of a run that ended: expected records of type E"):
+        read_log(tmp_path / "begun", "pbs")
+
+
+@pytest.mark.parametrize(
+    ("dates", "seconds"),
+    [
+        (("03/02/2026 00:10:00", "03/31/2026 00:10:00"), 1772410200.0),
+        (("02/03/2026 00:10", "31/03/2026 00:10"), 1772410200.0),
+        (("03/02/2026 00:10:00", "03/03/2026 00:10:00"), None),  # of March, or of February and March
+        (("03/31/2026 00:10:00", "31/03/2026 00:10:00"), None),
+    ],
+)
+def test_an_order_of_day_and_month_is_read_if_only_one_is_possible(dates, seconds, tmp_path):
+    (tmp_path / "jobs.csv").write_text("submit,run,nodes,user\n" + "".join(f"{date},60,1,a\n" for date in dates))
+    if seconds is None:
+        with pytest.raises(TraceError, match=r"no row can be read .*2026-03-31T10:00:02 is always read"):
+            read_log(tmp_path / "jobs.csv", "csv")
+    else:
+        assert read_log(tmp_path / "jobs.csv", "csv").table["submit_s"].tolist()[0] == seconds
+
+
 @pytest.mark.parametrize(
     "date", ["Mon Mar 02 00:10:00 2026", "Mar  2 00:10:00 2026", "2026/03/02 00:10:00", "2026-03-02T00:10:00Z"]
 )
