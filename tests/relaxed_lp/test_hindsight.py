@@ -106,13 +106,14 @@ def test_between_first_come_and_the_relaxed_bounds(seed):
     assert relaxed == pytest.approx(offline_bound([sow for sow, _, _ in jobs], capacity, horizon).value, rel=1e-9)
 
 
-def test_the_knapsack_inside():
-    """Values and widths of a knapsack; the dearest or the densest first would be worse."""
+def test_the_knapsack_inside(capfd):
+    """Values and widths of a knapsack; the dearest or the densest first would be worse. The solver prints nothing."""
     rows = [(60.0, 5), (50.0, 4), (44.0, 4), (5.0, 1)]
     jobs = [(StatementOfWork(1, c, DeadlineValue(v, 2), [(1, 1, 1.0)]), 1, 1) for v, c in rows]
     optimum = hindsight_optimum(jobs, 8, 1)
     assert optimum.value == 94.0 and optimum.starts.tolist() == [0, 1, 1, 0]
     assert optimum.value == best_schedule(jobs, 8, 1) and optimum.proven
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("scale", [1e-6, pytest.param(1e9, marks=pytest.mark.slow)])

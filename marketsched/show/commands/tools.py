@@ -246,11 +246,13 @@ LINE_EVERY_S = 10.0  # of progress, where there is no terminal
 
 
 def _lines_of_progress() -> Callable[[float, float | None, str], None]:
-    """Return a function of (done, total, what) that prints a line on standard error every ten seconds.
+    """Return a function of (done, total, what) that prints a line on standard error every ten seconds, and one at once.
 
     With ``MARKETSCHED_PROGRESS=off`` in the environment it prints none.
     """
     last = math.inf if os.environ.get("MARKETSCHED_PROGRESS") == "off" else time.monotonic()
+    if last < math.inf:
+        typer.echo("marketsched: begun (what runs for the first time on a machine is compiled, some seconds)", err=True)
 
     def tell(done: float, total: float | None, what: str) -> None:
         nonlocal last
