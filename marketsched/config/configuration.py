@@ -136,7 +136,8 @@ def _registered_mechanism(name: str) -> str:
         get("mechanism", name)
     except UnknownNameError:
         near = difflib.get_close_matches(name.lower(), mechanism_names(), n=1)
-        legal = f"another name (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}"
+        more = "a name that `marketsched mechanisms` lists"
+        legal = f"{more} (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}"
         raise ValueError(legal) from None
     return name
 

@@ -132,7 +132,7 @@ def test_an_earlier_run_is_replaced_only_on_demand(here):
     assert json.loads((here / "out" / "meta.json").read_text())["seed"] == 1
 
 
-def test_scenarios_are_listed_and_shown():
+def test_scenarios_are_listed_and_shown(here):
     listed = call("scenarios").stdout.splitlines()
     names = [line.split()[0] for line in listed]
     assert [name for name in names if not name.startswith(("cluster-", "esdp-", "opm-"))] == [
@@ -141,6 +141,7 @@ def test_scenarios_are_listed_and_shown():
         "stochastic-mix",
         "synthetic-pipelines",
     ]
+    (here / "saturated").write_text("a file that does not hide the scenario of its name")
     shown = call("scenarios", "saturated")
     assert shown.stdout.startswith("# ") and "capacity: 66" in shown.stdout
     unknown = call("scenarios", "saturation")
