@@ -17,7 +17,7 @@ from marketsched.mechanisms.offers.present import Present
 from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
-from offers_markets import LAWS, Chosen, curve_of, entry, left_in, played, random_jobs, sizes_of
+from offers_markets import LAWS, Chosen, SetFromDeadline, curve_of, entry, left_in, played, random_jobs, sizes_of
 
 START, REQUEUE, EVICT, COMPLETE, DROP = (EventKind[name] for name in ("START", "REQUEUE", "EVICT", "COMPLETE", "DROP"))
 PATIENCE = (0, 3, 20)  # rounds
@@ -73,14 +73,8 @@ def test_given_its_entry_no_report_moves_a_path(seed, requeue):
 def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
     """The mechanism itself says how patient a job is: a shorter deadline then moves it ahead of others."""
 
-    class Sets(Chosen):
-        def _choose(self, x, signal, now):
-            taken = super()._choose(x, signal, now)
-            if taken:
-                self._hidden.present.jobs["latest"][x.agreed.row] = self.limits.last_useful_completion(x.sow) - round(
-                    x.sow.law.durations.mean()
-                )
-            return taken
+    class Sets(SetFromDeadline, Chosen):
+        pass
 
     assert any(moved_paths(Sets, seed)[1] for seed in range(4))
 
