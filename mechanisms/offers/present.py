@@ -134,6 +134,14 @@ class Present(Rows):
             self._queue = rows[np.lexsort((self.jobs["latest"][rows], -self.jobs["offer"][rows]))]
         return self._queue
 
+    def victims(self) -> NDArray[np.int64]:
+        """Return the rows of spare runs in the order in which they are taken back: who began last, by turn the last."""
+        rows = self.turn[: self.n][::-1]
+        here = self.jobs[rows]
+        of = (here["offer"] == SPARE) & (here["start"] > 0) & (here["state"] == HERE)
+        found: NDArray[np.int64] = rows[of][np.argsort(-here["start"][of], kind="stable")]
+        return found
+
     def give_back(self, rows: list[int]) -> None:
         """Let the rows of jobs that have left be used again."""
         super().give_back(rows)

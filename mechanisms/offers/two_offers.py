@@ -99,11 +99,12 @@ class TwoOffers(BidPrice):
     truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "a job that asks for more nodes than it needs may start sooner; spare runs may be taken back",
+        "a job that asks for more nodes than it needs may start sooner, and one that names a later deadline may choose "
+        "more patience, which costs less; spare runs may be taken back",
         "jobs that have left",
         "given its nodes and its offer (class and patience), truth is best for each job, whatever happens, and in the "
-        "choice between the offers it is best if the announced odds are believed",
-        but="more nodes than needed, and odds that are not believed",
+        "choice between the offers that its deadline allows it is best if the announced odds are believed",
+        but="more nodes than needed, a later deadline, and odds that are not believed",
     )
 
     @legal

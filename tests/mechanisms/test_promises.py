@@ -237,11 +237,11 @@ def test_more_nodes_may_start_sooner_under_two_offers():
     def utility_of(width):
         sizes = {"max_concurrency": 4, "max_duration": 12, "max_value": 99.0, "max_delay": 60}
         market = Chosen(4, 60, **sizes, chosen={"wide": 0, "mine": 1})  # the first takes spare nodes
-        events, _ = played(market, jobs, {"mine": hidden("mine", 3, width, 10.0, 6, 2, False).truth})
+        events, _ = played(market, jobs, {"mine": hidden("mine", 2, width, 10.0, 5, 2, False).truth})
         mine = [event for event in events if event.job == "mine"]
         return sum(10.0 * (event.kind is EventKind.COMPLETE) - event.payment for event in mine)
 
-    jobs = [hidden("wide", 1, 4, 40.0, 60, 12, True), hidden("mine", 3, 1, 10.0, 6, 2, False)]
+    jobs = [hidden("wide", 1, 4, 40.0, 60, 12, True), hidden("mine", 2, 1, 10.0, 5, 2, False)]
     assert (utility_of(1), utility_of(2)) == (0.0, 10.0)
     assert "given its nodes" in promises_of("two-offers")
 

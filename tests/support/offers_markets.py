@@ -6,12 +6,15 @@ from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.offers.announced import report_of
 from marketsched.mechanisms.offers.patience import POSTED
 from marketsched.mechanisms.offers.two_offers import TwoOffers
 
 LAWS = (((1,), (1.0,)), ((3,), (1.0,)), ((1, 4), (0.5, 0.5)), ((2, 6), (0.7, 0.3)), ((1, 2, 5), (0.4, 0.3, 0.3)))
 
 
+FAR = 10**9  # rounds: as if the deadline allowed any patience
+NOTHING = 1e-12  # credits: an entry that is not worth more is not taken
 CALM = 20  # the patience that tests choose for whom they choose no other, rounds
 
 
@@ -24,17 +27,23 @@ def entry(offer, patience=CALM):
 class Chosen(TwoOffers):
     """Jobs named in ``chosen`` take that entry, whatever they report; ``values`` are kept.
 
-    ``taken`` are the entries. A class alone (0 spare, 1 regular) stands for the one with `CALM` patience.
+    ``taken`` are the entries. A class alone (0 spare, 1 regular) stands for the one with `CALM` patience. An entry in
+    which no run could bring what it costs is not taken: no job would choose it, and one in it could leave only in the
+    round after its arrival, in which it may have started. ``every`` are the values of all entries, by the same curve,
+    also of those with more patience than the deadline of the report allows, which are not offered.
     """
 
     def __init__(self, *sizes, chosen=(), **rules):
         super().__init__(*sizes, **rules)
         self.chosen = {job: entry(each) if isinstance(each, int) else each for job, each in dict(chosen).items()}
-        self.values, self.taken = {}, {}
+        self.values, self.every, self.taken = {}, {}, {}
 
     def _preferred(self, x, values):
-        self.values[x.job] = values
-        self.taken[x.job] = self.chosen.get(x.job, super()._preferred(x, values))
+        menu = self._hidden.menu(self.round, self._unbooked)
+        report = report_of(x.sow, menu.now, None, self.limits.last_useful_completion(x.sow))
+        self.values[x.job], self.every[x.job] = values, menu.entries(report._replace(last=FAR)).values
+        taken = self.chosen.get(x.job, super()._preferred(x, values))
+        self.taken[x.job] = taken if taken and self.every[x.job][taken] > NOTHING else None
         return self.taken[x.job]
 
 
@@ -103,3 +112,22 @@ def played(mechanism, jobs, reports=None, last=None):
 def left_in(events, name):
     """Return the round of the event with which a job left; far away: it did not."""
     return next((e.round for e in events if e.job == name and e.kind.leaves), 10**9)
+
+
+class SetFromDeadline:
+    """Beside a mechanism of offers: it says itself how patient a job is, by the deadline that the job reports."""
+
+    def _choose(self, x, signal, now):
+        taken = super()._choose(x, signal, now)
+        if taken:
+            last, mean = self.limits.last_useful_completion(x.sow), round(x.sow.law.durations.mean())
+            self._hidden.present.jobs["latest"][x.agreed.row] = last - mean
+        return taken
+
+
+class Unpriced:
+    """Beside a mechanism of offers: any patience costs the same."""
+
+    def _choose(self, x, signal, now):
+        self._hidden.learnt.usual, self._hidden._menu = float(FAR), None  # every patience is short beside it
+        return super()._choose(x, signal, now)

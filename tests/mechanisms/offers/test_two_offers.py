@@ -17,7 +17,7 @@ from marketsched.mechanisms.offers.present import Present
 from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
-from offers_markets import LAWS, Chosen, curve_of, entry, left_in, played, random_jobs, sizes_of
+from offers_markets import LAWS, Chosen, SetFromDeadline, curve_of, entry, left_in, played, random_jobs, sizes_of
 
 START, REQUEUE, EVICT, COMPLETE, DROP = (EventKind[name] for name in ("START", "REQUEUE", "EVICT", "COMPLETE", "DROP"))
 PATIENCE = (0, 3, 20)  # rounds
@@ -73,14 +73,8 @@ def test_given_its_entry_no_report_moves_a_path(seed, requeue):
 def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
     """The mechanism itself says how patient a job is: a shorter deadline then moves it ahead of others."""
 
-    class Sets(Chosen):
-        def _choose(self, x, signal, now):
-            taken = super()._choose(x, signal, now)
-            if taken:
-                self._hidden.present.jobs["latest"][x.agreed.row] = self.limits.last_useful_completion(x.sow) - round(
-                    x.sow.law.durations.mean()
-                )
-            return taken
+    class Sets(SetFromDeadline, Chosen):
+        pass
 
     assert any(moved_paths(Sets, seed)[1] for seed in range(4))
 
@@ -246,10 +240,20 @@ def test_a_regular_job_takes_the_nodes_of_a_spare_run_and_the_job_starts_again()
 
 
 def test_an_eviction_that_costs_too_much_is_not_made():
-    """Usual are 4 rounds: a job of one node may cost 1.5 x 4 node-rounds, not 2 x 4."""
+    """Usual are 4 rounds: a job of one node may cost .75 x 4 node-rounds, not 2 x 2."""
     market = Chosen(2, 30, **LIMITS, chosen={"A": 0, "B": 1})
-    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 5: {"B": job(5, 1, 50.0, 20, 3)}}
+    reports = {1: {"A": job(1, 2, 50.0, 20, 6)}, 3: {"B": job(3, 1, 50.0, 20, 3)}}
     assert stepped(market, 6, reports) == [(1, "start", "A")]
+
+
+def test_of_spare_runs_that_would_do_the_one_that_began_last_is_taken():
+    """A arrives before B and starts after it; C needs one node and takes it from A, which has less to lose."""
+    market = Chosen(2, 30, **LIMITS, chosen={"X": 1, "Y": 1, "A": 0, "B": entry(0, 5), "C": 1})
+    reports = {1: {"X": job(1, 1, 50.0, 20, 2), "Y": job(1, 1, 50.0, 20, 3), "A": job(1, 1, 50.0, 25, 6)}}
+    reports |= {2: {"B": job(2, 1, 50.0, 25, 6)}, 5: {"C": job(5, 1, 50.0, 25, 3)}}
+    assert stepped(market, 5, reports, [(2, "X"), (3, "Y")])[4:] == [
+        (3, "complete", "Y"), (4, "start", "A"), (5, "requeue", "A"), (5, "start", "C"),
+    ]  # fmt: skip
 
 
 def test_two_regular_jobs_that_wait_cost_no_more_than_each_by_itself():
