@@ -1,0 +1,66 @@
+"""The figure of docs/schedulers.md: its table of other logs, a dot for each rule, log and load.
+
+python docs/schedulers_figure.py    # writes examples/figures/schedulers.png
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from marketsched import figure_style
+
+ROOT = Path(__file__).resolve().parent.parent
+LOADS = ("0.7", "1", "1.5")
+RULES = {  # column of the table: label, colour, marker; the first is drawn last
+    "`two-offers`": ("two offers", "C0", "o"),
+    "`easy-backfill:order=class`": ("EASY, three queues by class", "C2", "D"),
+    "`credits`": ("credits", "C1", "s"),
+    "`fair-share`": ("fair share", "0.35", "^"),
+    "`easy-backfill`": ("EASY, first come first served", "0.65", "v"),
+}
+CELLS = dict[str, dict[str, list[float]]]  # log: rule: per cent of the bound, by load
+
+
+def cells_of(page: str) -> CELLS:
+    """Return the table below the heading, without its means and the logs on which all rules get everything."""
+    block = "| |" + page.split("### On other logs")[1].split("\n\n| |")[1].split("\n\n")[0]
+    head, _, *rows = ([cell.strip() for cell in line.split("|")] for line in block.splitlines())
+    found = {
+        row[1]: {rule: [float(x) for x in cell.split(",")] for rule, cell in zip(head[2:-1], row[2:-1], strict=True)}
+        for row in rows
+        if "mean" not in row[1]
+    }
+    return {log: rules for log, rules in found.items() if min(map(min, rules.values())) < 99.0}
+
+
+def panel(axis: Axes, cells: CELLS, place: int) -> None:
+    """Draw the cells of one load, logs from top to bottom."""
+    for row, rules in enumerate(cells.values()):
+        values = [rules[rule][place] for rule in RULES]
+        axis.plot([min(values), max(values)], [row, row], color="0.85", lw=1.2, zorder=1)
+    for order, (rule, (label, colour, marker)) in enumerate(RULES.items()):
+        values = [rules[rule][place] for rules in cells.values()]
+        axis.scatter(values, range(len(cells)), s=34, color=colour, marker=marker, label=label, zorder=9 - order)
+    axis.set(title=f"load {LOADS[place]}", xlim=(43, 101), ylim=(len(cells) - 0.5, -0.5))
+    axis.set_yticks(range(len(cells)), list(cells))
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", color="0.92")
+
+
+def main() -> None:
+    """Draw a panel for each load."""
+    plt.rcParams.update(figure_style())
+    cells = cells_of((ROOT / "docs/schedulers.md").read_text(encoding="utf-8"))
+    fig, axes = plt.subplots(1, len(LOADS), figsize=(10.4, 5.0), sharey=True, layout="constrained")
+    for place, axis in enumerate(axes):
+        panel(axis, cells, place)
+    axes[1].set_xlabel("value delivered, % of the bound on the best schedule")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(RULES), frameon=False)
+    fig.savefig(ROOT / "examples/figures/schedulers.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()
