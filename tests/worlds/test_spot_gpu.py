@@ -14,7 +14,8 @@ from marketsched.mechanisms import ExactOracle, PostedPriceMechanism, PostedPric
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.play.running import run
 from marketsched.show.cli import app
-from marketsched.worlds.logs.formats import format_of, spot_gpu_log
+from marketsched.worlds.logs.formats import format_of
+from marketsched.worlds.logs.trace_logs import spot_gpu_log
 from marketsched.worlds.traces import get_trace, verify
 from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.randomness import Rng
+from marketsched.worlds.logs import FORMATS, LogFormat, class_name
 from marketsched.worlds.logs.columns import AnyColumns
-from marketsched.worlds.logs.formats import FORMATS, find_log, read_log
+from marketsched.worlds.logs.formats import find_log, read_log
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import AnyRule, LogRule
 from marketsched.worlds.traces.catalogue import TRACES
@@ -76,19 +77,10 @@ class LogFile:
         return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
 
 
-def _kind(name: str, kind: str) -> type[LogFile]:
+def _kind(kind: str, form: LogFormat) -> type[LogFile]:
     """Return the workload that reads one format."""
-    form = FORMATS[kind]
-    return type(name, (LogFile,), {"__doc__": form.title, "__module__": __name__, "kind": kind, "trace": form.trace})
+    more = {"__doc__": form.title, "__module__": __name__, "kind": kind, "trace": form.trace}
+    return type(class_name(kind), (LogFile,), more)
 
 
-SwfLog = _kind("SwfLog", "swf")
-CsvLog = _kind("CsvLog", "csv")
-SacctLog = _kind("SacctLog", "sacct")
-PbsLog = _kind("PbsLog", "pbs")
-PhillyLog = _kind("PhillyLog", "philly")
-GoogleJobsLog = _kind("GoogleJobsLog", "google-jobs")
-GoogleDemandLog = _kind("GoogleDemandLog", "google-demand")
-GoogleTasksLog = _kind("GoogleTasksLog", "google-tasks")
-OpenbLog = _kind("OpenbLog", "openb-pods")
-SpotGpuLog = _kind("SpotGpuLog", "spot-gpu")
+globals().update({class_name(kind): _kind(kind, form) for kind, form in FORMATS.items()})

@@ -2,6 +2,7 @@
 
 import gzip
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
-from marketsched.mechanisms.registry import names
+from marketsched.mechanisms.registry import get
 from marketsched.play.running import run
-from marketsched.worlds.logs import KINDS
-from marketsched.worlds.logs.formats import FORMATS, csv_log, format_of, swf_log
+from marketsched.worlds.logs import FORMATS
+from marketsched.worlds.logs.formats import format_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.past import laws_of_histories
 from marketsched.worlds.logs.rule import LogRule
+from marketsched.worlds.logs.swf_logs import swf_log
+from marketsched.worlds.logs.text_logs import csv_log
 from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
 from refusals import refused
 
@@ -157,8 +160,10 @@ def test_a_log_is_a_scenario(tmp_path, durations):
         Scenario.from_dict({**data, "workload": {"kind": "csv", "path": "no.csv"}}).workload_of(0, tmp_path)
 
 
-def test_every_format_is_a_kind():
-    assert set(KINDS) == set(FORMATS) == {kind for kind in names("workload") if kind in FORMATS}
+def test_every_format_is_a_kind_and_stands_on_the_page():
+    page = (Path(__file__).resolve().parents[3] / "docs/logs.md").read_text(encoding="utf-8")
+    for kind in FORMATS:
+        assert get("workload", kind).kind == kind and f"| `{kind}` | " in page
 
 
 GOOD = "submit_s,run_s,processors,user\n1,2,3,a\n"

@@ -1,0 +1,44 @@
+"""Logs in Standard Workload Format."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from marketsched.worlds.logs.job_log import JobLog
+from marketsched.worlds.traces.faults import Fault, left_out, none_can_be_read
+from marketsched.worlds.traces.swf import FIELDS, read_swf
+from marketsched.worlds.traces.tables import open_lines
+
+_MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
+_THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
+
+
+def is_swf(first: str) -> bool:
+    """Tell whether the first line of a file is one of this format."""
+    return first.startswith(";") or len(first.split()) >= len(FIELDS)
+
+
+def swf_log(path: Path, strict: bool = False) -> JobLog:
+    """Return a log in Standard Workload Format; allocated processors, or the requested ones where those are unknown.
+
+    Rows that are malformed are left out and counted; with ``strict`` the first one is an error.
+    """
+    faults: list[Fault] = []
+    table = read_swf(path, faults)
+    counted = left_out(faults, path, strict)
+    if faults and table.empty:
+        raise none_can_be_read(faults, path)
+    table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
+    machine, thanks = None, "a log in Standard Workload Format"
+    with open_lines(path) as file:
+        for line in file:
+            if not line.startswith(b";"):
+                break
+            if found := _MACHINE.match(line):  # processors are what is counted, wherever both are named
+                machine = int(found[2]) if found[1] == b"MaxProcs" or machine is None else machine
+            elif found := _THANKS.match(line):
+                thanks = (
+                    f"a log in Standard Workload Format, with thanks to {found[1].decode('utf-8', 'replace').strip()}"
+                )
+    return JobLog.of(table, thanks, machine or None, counted)
