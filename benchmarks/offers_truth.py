@@ -102,6 +102,7 @@ def reports_of(job: Job, horizon: int, widest: int) -> Iterator[tuple[str, State
         yield f"law x {factor:g}", stated(days=np.maximum(1, np.rint(days * factor)).astype(np.int64))
     for name, d in (("duration as it will be", job.duration), ("longest", days.max()), ("shortest", days.min())):
         yield name, stated(days=np.array([d]), weights=np.ones(1))
+    yield "deadline two rounds later", stated(deadline=min(horizon, deadline + 2))
     yield "deadline later by half", stated(deadline=deadline + window // 2 + 1)
     yield "deadline 10 times", stated(deadline=min(horizon, deadline + 9 * window))
     yield "deadline a quarter earlier", stated(deadline=max(birth + 1, deadline - window // 4))

@@ -71,6 +71,7 @@ class JobColumns:
     ends: NDArray[np.int64]  # (n,), the last completion worth more than nothing, of the whole curve; 0: there is none
     highest: NDArray[np.float64]  # (n,), the value of any completion, of the whole curve
     restarts: NDArray[np.bool_]  # (n,), whether a run that is taken back can begin anew
+    patience: NDArray[np.int64]  # (n,), rounds that it agrees to wait for a start; -1: it does not say
     max_delay: int  # S, rounds: the steps hold for completions before birth + S
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
     announced: Callable[[], DurationLaws]  # what `laws` returns

@@ -32,6 +32,7 @@ from marketsched.mechanisms.resources.shapes import Shape, check_first_shape, ch
 from marketsched.mechanisms.values import ValueCurve, check_curve
 
 _ONE_OR_MORE = Whole(1, EXACT)
+_PATIENCE = Whole(0, LAST_REPORTED)
 
 
 class StatementOfWork:
@@ -52,6 +53,9 @@ class StatementOfWork:
         of identical nodes.
     restarts : bool
         Whether an evicted run may start again. False: the job is offered only nodes that are never taken back.
+    patience : int, optional
+        Rounds that the owner agrees to wait for a start, where a mechanism sells patience (`TwoOffers`): the largest
+        posted one up to it is taken. None: the mechanism chooses, of those that the deadline allows.
 
     Raises
     ------
@@ -68,12 +72,13 @@ class StatementOfWork:
     """
 
     # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
-    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "restarts", "shapes", "value")
+    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "patience", "restarts", "shapes", "value")
     birth: int
     concurrency: int
     value: ValueCurve
     shapes: tuple[Shape, ...]
     restarts: bool
+    patience: int | None
     _law: Law | None
     _moved_from: StatementOfWork | None
     _span: tuple[int, int] | None  # shortest and longest duration, once they were asked for
@@ -87,20 +92,28 @@ class StatementOfWork:
         shapes: Iterable[Shape] = (),
         *,
         restarts: bool = True,
+        patience: int | None = None,
     ) -> None:
         given = (r if isinstance(r, Requirement) else as_requirement(i, r) for i, r in enumerate(requirements))
         law = law_of([(r.arrival, r.duration, r.probability, r.signal) for r in given])
-        self._set(birth, concurrency, value, law, check_shapes(shapes), restarts)
+        self._set(birth, concurrency, value, law, check_shapes(shapes), restarts, patience)
 
     @classmethod
     def of_points(
-        cls, birth: int, concurrency: int, value: ValueCurve, points: Sequence[Point], *, restarts: bool = True
+        cls,
+        birth: int,
+        concurrency: int,
+        value: ValueCurve,
+        points: Sequence[Point],
+        *,
+        restarts: bool = True,
+        patience: int | None = None,
     ) -> StatementOfWork:
         """Build a statement from points each of which was checked by itself.
 
         Parameters
         ----------
-        birth, concurrency, value, restarts
+        birth, concurrency, value, restarts, patience
             As for the constructor.
         points : sequence of (arrival, duration, probability, signal)
             Rounds, rounds, and the fields of a legal `Requirement`.
@@ -111,7 +124,7 @@ class StatementOfWork:
             As the constructor, for all but single points.
         """
         self = cls.__new__(cls)
-        self._set(birth, concurrency, value, law_of(points), restarts=restarts)
+        self._set(birth, concurrency, value, law_of(points), restarts=restarts, patience=patience)
         return self
 
     @classmethod
@@ -174,6 +187,7 @@ class StatementOfWork:
         *,
         revealed: bool = True,
         restarts: bool = True,
+        patience: int | None = None,
     ) -> StatementOfWork:
         """Build a statement from columns; the fast way for large laws.
 
@@ -187,7 +201,7 @@ class StatementOfWork:
             Probability of each point.
         revealed : bool
             True: the signal is the duration. False: there is no signal.
-        restarts : bool
+        restarts, patience
             As for the constructor.
 
         Raises
@@ -218,7 +232,7 @@ class StatementOfWork:
             starts = np.flatnonzero(np.r_[True, np.diff(a) > 0])
             law = Law(a, d, p, np.r_[starts, a.size], a[starts], (None,) * starts.size)
         self = cls.__new__(cls)
-        self._set(birth, concurrency, value, law, restarts=restarts)
+        self._set(birth, concurrency, value, law, restarts=restarts, patience=patience)
         return self
 
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
@@ -250,7 +264,7 @@ class StatementOfWork:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
         check_curve(value)
         made = type(self).__new__(type(self))
-        made._store(birth, self.concurrency, value, None, self.shapes, self.restarts, first)
+        made._store(birth, self.concurrency, value, None, self.shapes, self.restarts, self.patience, first)
         return made
 
     @property
@@ -298,6 +312,7 @@ class StatementOfWork:
         law: Law,
         shapes: tuple[Shape, ...] = (),
         restarts: bool = True,
+        patience: int | None = None,
     ) -> None:
         """Check what both constructors share, then store."""
         birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
@@ -315,9 +330,11 @@ class StatementOfWork:
             check_first_shape(shapes[0], concurrency, law.durations.tolist())
         if not isinstance(restarts, bool):
             raise InvalidReportError(place="restarts", value=restarts, legal="true or false")
+        if patience is not None:
+            patience = _PATIENCE.check("patience", patience, InvalidReportError)
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law, shapes, restarts)
+        self._store(birth, concurrency, value, law, shapes, restarts, patience)
 
     def _store(
         self,
@@ -327,6 +344,7 @@ class StatementOfWork:
         law: Law | None,
         shapes: tuple[Shape, ...] = (),
         restarts: bool = True,
+        patience: int | None = None,
         moved_from: StatementOfWork | None = None,
     ) -> None:
         store = object.__setattr__
@@ -335,6 +353,7 @@ class StatementOfWork:
         store(self, "value", value)
         store(self, "shapes", shapes)
         store(self, "restarts", restarts)
+        store(self, "patience", patience)
         store(self, "_law", law)
         store(self, "_moved_from", moved_from)
         store(self, "_span", None)
@@ -346,7 +365,7 @@ class StatementOfWork:
         raise AttributeError(f"a StatementOfWork is never changed: cannot delete {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes, self.restarts)
+        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes, self.restarts, self.patience)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
@@ -368,7 +387,7 @@ class StatementOfWork:
             return NotImplemented
         return (
             (self.birth, self.concurrency, self.value) == (other.birth, other.concurrency, other.value)
-            and (self.shapes, self.restarts) == (other.shapes, other.restarts)
+            and (self.shapes, self.restarts, self.patience) == (other.shapes, other.restarts, other.patience)
             and self.law.group_signals == other.law.group_signals
             and all(np.array_equal(x, y) for x, y in zip(self.law[:5], other.law[:5], strict=True))
         )
@@ -381,6 +400,7 @@ class StatementOfWork:
         points = self.requirements
         shown = ", ".join(map(repr, points[:3])) + (f", ... {len(points)} in all" if len(points) > 3 else "")
         more = (f", shapes={self.shapes!r}" if self.shapes else "") + ("" if self.restarts else ", restarts=False")
+        more += "" if self.patience is None else f", patience={self.patience}"
         return (
             f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
             f"value={self.value!r}, requirements=[{shown}]{more})"

@@ -363,4 +363,5 @@ def restated(
         truth.requirements if points is None else points,
         truth.shapes,
         restarts=truth.restarts if restarts is None else restarts,
+        patience=truth.patience,
     )

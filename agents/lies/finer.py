@@ -258,7 +258,9 @@ class CopyLaw(Misreport):
             (r.arrival + later, r.duration, r.probability, r.duration if truth.revealed else None)
             for r in other.requirements
         ]
-        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts)
+        return StatementOfWork(
+            truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts, patience=truth.patience
+        )
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return 1.0

@@ -50,6 +50,7 @@ class JobEntry(Strict):
     duration: Annotated[int | None, Maybe(Whole(1))] = None
     signal: int | float | str | None = None
     restarts: StrictBool = True
+    patience: Annotated[int | None, Maybe(Whole(0))] = None
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class JobEntry(Strict):
 
     def _fields(self) -> dict[str, Any]:
         said = {"concurrency": self.concurrency, "value": self.value, "requirements": self.requirements}
-        return {**said, "restarts": self.restarts}
+        return {**said, "restarts": self.restarts, "patience": self.patience}
 
     def job(self, rng: np.random.Generator) -> Job:
         """Return the job; missing values of the entry are drawn from ``rng``.

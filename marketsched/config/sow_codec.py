@@ -66,8 +66,9 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
     birth : int
         Round of submission, >= 1.
     fields : mapping
-        ``concurrency``, ``value``, ``requirements`` and, if a run cannot start again, ``restarts: false``, as in the
-        replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and perhaps ``revealed``.
+        ``concurrency``, ``value``, ``requirements``, if a run cannot start again ``restarts: false``, and perhaps
+        ``patience``, as in the replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and perhaps
+        ``revealed``.
     limits : ReportLimits, optional
         The announced limits of the market.
 
@@ -82,7 +83,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
 def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfWork:
     if limits.cluster is not None:
         return _shaped(birth, fields, limits, limits.cluster)
-    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts",))
+    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts", "patience"))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
     ranked = _is_ranked(table["value"])
     value = None if ranked else _value(table["value"], limits)
@@ -92,7 +93,8 @@ def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfW
     points = [_point(i, row, birth, limits.max_duration) for i, row in enumerate(rows)]
     if value is None:
         value = _rank(table["value"], concurrency, points, limits)
-    return StatementOfWork.of_points(birth, concurrency, value, points, restarts=table.get("restarts", True))
+    more = {"restarts": table.get("restarts", True), "patience": table.get("patience")}
+    return StatementOfWork.of_points(birth, concurrency, value, points, **more)
 
 
 def _shaped(birth: int, fields: object, limits: ReportLimits, cluster: Cluster) -> StatementOfWork:
@@ -185,6 +187,8 @@ def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
             row["signal"] = r.signal
         rows.append(row)
     found = {"concurrency": sow.concurrency, "value": value_to_json(sow.value), "requirements": rows}
+    if sow.patience is not None:
+        found["patience"] = sow.patience
     return found if sow.restarts else {**found, "restarts": False}
 
 

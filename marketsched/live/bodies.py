@@ -67,6 +67,7 @@ _OF_NODES = _object(
     value={"anyOf": _CURVES},
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
     restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
+    patience={"type": "integer", "minimum": 0, "description": "Rounds to wait for a start, where patience is sold."},
 )
 _ON_CLUSTER = _object(
     ("value", "arrival", "shapes"),

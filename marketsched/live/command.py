@@ -44,6 +44,10 @@ DatabaseOption = Annotated[
     str, typer.Option("--db", help="An SQLite file, or a URL such as postgresql://user@host/name.")
 ]
 OwnerOption = Annotated[str | None, typer.Option("--owner", help="For an operator: whose it is.", show_default=False)]
+PatienceOption = Annotated[
+    str | None,
+    typer.Option("--patience", help="Rounds, or such as '2 h', to wait for a start (two-offers).", show_default=False),
+]
 SowArgument = Annotated[Path, typer.Argument(help="Statement of work, YAML or JSON.", show_default=False)]
 
 
@@ -159,10 +163,16 @@ def owner(
 
 
 @live_app.command(no_args_is_help=True)
-def quote(sow: SowArgument, owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
+def quote(
+    sow: SowArgument,
+    patience: PatienceOption = None,
+    owner: OwnerOption = None,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+) -> None:
     """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
-        answer = client.quote(live_statement(sow, client), owner=owner)
+        answer = client.quote(live_statement(sow, client, patience), owner=owner)
         print_answer(answer)
         if "in_words" in answer:
             typer.echo(answer["in_words"])
@@ -175,13 +185,14 @@ def submit(
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: sent again with it, nothing happens twice.", show_default=False)
     ] = None,
+    patience: PatienceOption = None,
     owner: OwnerOption = None,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
     with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.submit(live_statement(sow, client), name=name, owner=owner, key=key))
+        print_answer(client.submit(live_statement(sow, client, patience), name=name, owner=owner, key=key))
 
 
 @live_app.command(no_args_is_help=True)
@@ -335,13 +346,18 @@ def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     return LiveClient(url, token, patience=10.0)
 
 
-def live_statement(path: Path, client: LiveClient) -> Mapping[str, Any]:
-    """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market."""
+def live_statement(path: Path, client: LiveClient, patience: str | None = None) -> Mapping[str, Any]:
+    """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market.
+
+    ``patience`` takes the place of the one that the file states.
+    """
     from marketsched.config.strict_yaml import read_yaml  # pydantic, which --help does without
 
     found = read_yaml(path)
     if not isinstance(found, Mapping):
         raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements, or with shapes")
+    if patience is not None:
+        found = {**found, "patience": int(patience) if patience.isdecimal() else patience}
     with placed(source=str(path)):
         return in_rounds(found, client.market(rounds=0))
 

@@ -65,6 +65,8 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
         found["requirements"] = [_row(here, i, row) for i, row in enumerate(rows)]
     if "arrival" in statement:
         found["arrival"] = here.round_of("arrival", statement["arrival"])
+    if "patience" in statement:
+        found["patience"] = here.rounds_in("patience", statement["patience"])
     if isinstance(statement.get("shapes"), list):
         found["shapes"] = [_shape(here, i, shape) for i, shape in enumerate(statement["shapes"])]
     return found

@@ -109,6 +109,7 @@ class Runs(JobTable):
             self.last_completions,
             runs.values,
             np.ones(n, np.bool_),
+            np.full(n, -1),
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,

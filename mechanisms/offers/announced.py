@@ -47,6 +47,7 @@ class Report(NamedTuple):
     last: int  # the last completion worth anything
     highest: float  # value of any completion, credits
     restarts: bool  # whether the job can begin anew
+    patience: int  # rounds that it agrees to wait for a start; -1: it does not say
 
 
 def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
@@ -67,7 +68,8 @@ def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Repo
         return None
     shortest, longest = int(law.durations[0]), int(law.durations[-1])
     stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
-    return Report(sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts)
+    patience = -1 if sow.patience is None else sow.patience
+    return Report(sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts, patience)
 
 
 def last_worth(stairs: Stairs, cost: float) -> int:

@@ -46,14 +46,22 @@ class TwoOffersMenu:
     patience: NDArray[np.int64]  # (n,), posted, rounds
 
     def entries(self, report: Report) -> Entries:
-        """Return the entries as they are announced to a report; those in which it could not end in time are worth 0."""
+        """Return the entries as they are announced to a report; those that it is not offered are worth 0.
+
+        Offered are those of the patience that the report states; of a report without one those in which it could end
+        in time.
+        """
         width, group = report.width, group_of(report.width, self.capacity, report.longest)
         most_lost = MOST_LOST * width * float(self.usual_rounds[band_of(width, self.capacity)])
         rates = posted_rates(self.rates, self.patience, self.usual)
         waits = expected_waits(self.free, self.runs, self.line, self.now + self.patience, width, report.mean, most_lost)
         shares = shares_of(self.odds, self.grouped[:, group])
-        n_offered = offered(self.patience, report.last - self.now - usual_length(report.mean))
+        stated = report.patience >= 0
+        longest = report.patience if stated else report.last - self.now - usual_length(report.mean)
+        n_offered = offered(self.patience, longest)
         values, chances = announced_values(shares, waits, rates, self.patience, n_offered, report, self.now)
+        if stated:
+            values[:, : n_offered - 1] = chances[:, : n_offered - 1] = 0.0
         return Entries(self.patience, rates, waits, values, chances)
 
     def kept(self) -> TwoOffersMenu:

@@ -141,4 +141,5 @@ class _Reports:
         return Report(
             int(jobs.widths[j]), *law, shortest, int(law.durations[-1]), self._means[number],
             Stairs(np.minimum(until, last), worth), last, float(jobs.highest[j]), bool(jobs.restarts[j]),
+            int(jobs.patience[j]),
         )  # fmt: skip

@@ -68,7 +68,8 @@ def markets(draw, revealed, some_show=True, **kinds):
         )  # where durations are hidden, some show all the same
         if not seen:
             points = [(*point, None) for point in points]
-        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth, **kinds)), points)
+        patience = draw(st.sampled_from([None, None, 0, 3]))
+        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth, **kinds)), points, patience=patience)
         duration = draw(st.sampled_from([*lengths, 1, 4, 7]))
         arrival = draw(st.sampled_from([birth + waits[0], birth + waits[-1], birth + 1, None]))
         jobs.append(Job(f"job {i}", f"owner {i % 3}", truth, arrival, duration, duration if seen else None))

@@ -21,6 +21,34 @@ def run(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
+def test_a_patience_is_stated_on_the_command_line_and_played_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rules = {key: each for key, each in PLAIN.items() if key not in ("pricing", "threshold")}
+    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | {"patience": 5}))
+    with serving({**rules, "mechanism": "two-offers"}, "market.db", operator_token_file="operator.token") as url:
+        monkeypatch.setenv("MARKETSCHED_URL", url)
+        monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
+        run("live", "owner", "ann", "--deposit", "50", "--out", "ann.token")
+        ann = ("--token-file", "ann.token")
+        run("live", "quote", "sow.yaml", "--patience", "3", *ann)
+        run("live", "submit", "sow.yaml", "--name", "x", "--patience", "3", *ann)
+        run("live", "submit", "sow.yaml", "--name", "y", *ann)
+        assert "patience = '-1'" in run("live", "submit", "sow.yaml", "--patience=-1", *ann, status=2)
+        for name in "xy":
+            run("live", "arrive", f"ann.{name}", *ann)
+        run("live", "rounds")
+        for name in "xy":
+            run("live", "complete", f"ann.{name}", "--exit-code", "0")
+    (tmp_path / "log.jsonl").write_text(run("live", "export"))
+    (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
+    stated = [
+        json.loads(line).get("sow", {}).get("patience") for line in (tmp_path / "log.jsonl").read_text().splitlines()
+    ]
+    assert [each for each in stated if each is not None] == [3, 5]
+    decided = run("live", "export", "--decisions")
+    assert run("replay", "config.yaml", "log.jsonl") == decided and decided.count('"complete"') == 2
+
+
 def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     statement = sow(1, 1)

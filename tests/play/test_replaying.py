@@ -394,11 +394,18 @@ requirements = st.lists(st.tuples(rounds, rounds, st.floats(0, 0.1)), min_size=1
 styles = st.sampled_from(["revealed", "hidden", "signals"])
 
 
-@given(values, requirements, st.lists(signals, min_size=8, max_size=8), styles, st.booleans())
-def test_statements_survive_json(value, rows, own, style, restarts):
+@given(
+    values,
+    requirements,
+    st.lists(signals, min_size=8, max_size=8),
+    styles,
+    st.booleans(),
+    st.none() | st.integers(0, 99),
+)
+def test_statements_survive_json(value, rows, own, style, restarts, patience):
     told = {"revealed": [()] * 8, "hidden": [(None,)] * 8, "signals": [(signal,) for signal in own]}[style]
     law = [Requirement(*row, *signal) for row, signal in zip(rows, told, strict=False)]
-    report = StatementOfWork(1, 3, value, law, restarts=restarts)
+    report = StatementOfWork(1, 3, value, law, restarts=restarts, patience=patience)
     fields = json.loads(json.dumps(sow_to_json(report), allow_nan=False))
     assert sow_from_json(1, fields) == report
     assert style == "signals" or any("signal" in row for row in fields["requirements"]) == (style == "hidden")

@@ -41,7 +41,9 @@ def reports_for(view: Inspection, options: Alternatives, plan: BestResponse) -> 
     """
     truth, concurrency = options.truth, int(options.concurrencies[plan.width])
     if plan.width:
-        yield StatementOfWork(truth.birth, concurrency, truth.value, truth.requirements, restarts=truth.restarts)
+        yield StatementOfWork(
+            truth.birth, concurrency, truth.value, truth.requirements, restarts=truth.restarts, patience=truth.patience
+        )
     cases = np.flatnonzero((plan.columns < options.n_starts) & (_masses(options) > 0))
     if cases.size == 0:
         yield StatementOfWork(truth.birth, concurrency, TableValue({truth.birth + 1: 0.0}), [(truth.birth, 1, 1.0)])
@@ -158,4 +160,6 @@ def _report(
         for duration, probability in claim
     ]
     truth = options.truth
-    return StatementOfWork(truth.birth, concurrency, TableValue(values), points, restarts=truth.restarts)
+    return StatementOfWork(
+        truth.birth, concurrency, TableValue(values), points, restarts=truth.restarts, patience=truth.patience
+    )

@@ -65,13 +65,19 @@ class Point:
             (r.arrival, max(1, round(r.duration * self.factor)), r.probability, r.signal) for r in truth.requirements
         ]
         made = StatementOfWork(
-            truth.birth, self.nodes, self._curve(None), points, truth.shapes, restarts=truth.restarts
+            truth.birth,
+            self.nodes,
+            self._curve(None),
+            points,
+            truth.shapes,
+            restarts=truth.restarts,
+            patience=truth.patience,
         )
         if notes is None:
             return made
         noting = StatementOfWork.__new__(StatementOfWork)
         nodes, curve = capture(self.nodes, "nodes", notes), self._curve(notes)
-        noting._store(truth.birth, nodes, curve, made.law, made.shapes, truth.restarts)
+        noting._store(truth.birth, nodes, curve, made.law, made.shapes, truth.restarts, truth.patience)
         return noting
 
     def _curve(self, notes: Notes | None) -> ValueCurve:

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import many
-from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork, get_mechanism
+from marketsched.mechanisms import (
+    DeadlineValue,
+    EventKind,
+    InvalidParameterError,
+    InvalidReportError,
+    StatementOfWork,
+    get_mechanism,
+)
 from marketsched.mechanisms.offers import departures
 from marketsched.mechanisms.offers.patience import POSTED
 from marketsched.mechanisms.offers.present import Present
@@ -294,6 +301,39 @@ def test_the_price_of_patience_is_locked_with_the_rate():
     market.advance()
     paid = [market.complete(name).payment for name in "ABC"]
     assert paid == pytest.approx([1.5 * 0.5 * 2, 0.5 * 2, 0.5 * 0.1 * 2])  # usual are 4 rounds
+
+
+@pytest.mark.parametrize(("stated", "taken"), [(0, 0), (5, 5), (17, 16), (90, 88), (900, 512)])
+def test_a_patience_that_is_stated_is_the_only_one_on_offer(stated, taken):
+    """The largest posted one up to it, whatever the deadline allows: here 26 rounds."""
+    market = Chosen(1, 60, **LIMITS | {"max_concurrency": 1})
+    law = [(1, 2, 1.0, None)]
+    plain, patient = (StatementOfWork(1, 1, DeadlineValue(50.0, 30), law, patience=each) for each in (None, stated))
+    for name, report in (("A", patient), ("B", plain)):
+        market.submit(name, report)
+    for name in "AB":
+        market.arrive(name)
+    market.advance()
+    assert POSTED[market.taken["A"][1]] == taken and np.flatnonzero(market.values["A"][0]).tolist() == [
+        market.taken["A"][1]
+    ]
+    assert np.flatnonzero(market.values["B"][1]).max() == np.searchsorted(POSTED, 26, side="right") - 1
+    with pytest.raises(InvalidReportError, match="patience"):
+        StatementOfWork(1, 1, DeadlineValue(50.0, 30), law, patience=-1)
+
+
+def test_where_no_patience_is_sold_a_stated_one_changes_nothing():
+    jobs = random_jobs(5)
+    stated = [replace(job, truth=patient(job.truth, i % 4)) for i, job in enumerate(jobs)]
+    assert played(market_of(jobs, spare=False), jobs) == played(market_of(jobs, spare=False), stated)
+    assert played(market_of(jobs), jobs) != played(market_of(jobs), stated)
+
+
+def patient(truth, patience):
+    """Return a statement of work that says how long the job agrees to wait."""
+    made = StatementOfWork(truth.birth, truth.concurrency, truth.value, truth.requirements, patience=patience)
+    assert made != truth and pickle.loads(pickle.dumps(made)) == made and made.moved(9, made.value).patience == patience
+    return made
 
 
 def test_of_equal_entries_the_most_patient_is_taken_then_the_spare_one():
