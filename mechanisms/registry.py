@@ -105,15 +105,17 @@ _MARKET: dict[str, dict[str, Any]] = {
     },
     "scenarios": {"market": "marketsched.config.scenarios"},
 }
+_DECLARING = ("marketsched.worlds.logs",)  # rooms that say themselves what stands in the tables, names only
 _HOMES = {"trace": "marketsched.worlds.traces.catalogue"}  # registers the package's own of a kind when imported
 
 
 def _with_slices(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return a table for every kind, with what the folders of the package that have a ``slice.py`` add."""
+    """Return a table for every kind, with what `_DECLARING` and the package's folders with a ``slice.py`` add."""
     found = {kind: dict(tables.get(kind, {})) for kind in KINDS}
     (package,) = import_module("marketsched").__path__
-    for path in sorted(Path(package).glob("*/slice.py")):
-        added: dict[str, dict[str, Any]] = import_module(f"marketsched.{path.parent.name}.slice").ENTRIES
+    slices = [f"marketsched.{path.parent.name}.slice" for path in sorted(Path(package).glob("*/slice.py"))]
+    for module in (*_DECLARING, *slices):
+        added: dict[str, dict[str, Any]] = import_module(module).ENTRIES
         for kind, entries in added.items():
             found[kind] |= entries
     return found

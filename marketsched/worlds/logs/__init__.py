@@ -90,3 +90,6 @@ KINDS = tuple(FORMATS)  # of workloads, by format
 def class_name(kind: str) -> str:
     """Return what the workload of a format is called in `marketsched.worlds.logs.kinds`: ``SpotGpuLog``."""
     return "".join(part.capitalize() for part in kind.split("-")) + "Log"
+
+
+ENTRIES = {"workload": {kind: f"marketsched.worlds.logs.kinds:{class_name(kind)}" for kind in FORMATS}}
