@@ -140,7 +140,7 @@ class Curve:
             run_on(supply)
             prices = dual_prices(
                 iterate, supply, self._capacity, expected.rows, expected.rounds - now, expected.weights,
-                expected.tasks, steps=self._steps, step=self._step * self._mean_density(),
+                expected.tasks, steps=self._steps, step=self._step * self._mean_density(), sizes=expected.sizes,
             )  # fmt: skip
         if prices.any() and last < self._horizon:
             tail = min(self._tail, self._horizon - last)

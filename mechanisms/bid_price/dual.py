@@ -12,8 +12,9 @@ by projected subgradient steps (docs/mathematics.md, (30)): with the demand that
 and the mean of the second half of the iterates is the price. Each step asks every task for its best
 start. Windows of one length share their costs, so for each duration a sparse table of range minima
 is made once a step; a task whose starts are worth the same up to its deadline is then answered in
-constant time, and one that loses value as it waits is scanned only while that can still pay. Neighbours that differ in
-nothing but their values, which rise, have one cheapest start: bisection counts who buys it.
+constant time, and one that loses value as it waits is scanned only while that can still pay. Tasks that differ in
+nothing but their values, which rise, have one cheapest start: who buys it is counted by a search from the count of
+the step before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.bid_price.tasks import Columns
+from marketsched.mechanisms.bid_price.tasks import Columns, one_by_one
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, legal
 
@@ -41,6 +42,7 @@ def dual_prices(
     *,
     steps: Count,
     step: float,
+    sizes: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Make ``steps`` subgradient steps on ``prices``, in place; return the mean of the last half of the iterates.
 
@@ -64,6 +66,9 @@ def dual_prices(
         How many, >= 1.
     step : float
         Length of the first one, credits per node and round.
+    sizes : array of int, shape (m,), optional
+        For how many rows each stands: itself and those behind it, alike as `TaskStore.groups` has them. Itself alone
+        where left out.
 
     Returns
     -------
@@ -74,9 +79,13 @@ def dual_prices(
             f"prices {prices.shape}, supply {supply.shape}, rows {rows.shape}, places {places.shape}, "
             f"weights {weights.shape}: expected equal shapes of the first two, and of the last three"
         )
+    if sizes is None:
+        sizes = np.ones_like(rows)
+    elif (weights * EXACT_PARTS % 1.0).any():  # groups add up in another order than their tasks
+        rows, places, weights = one_by_one(rows, sizes), np.repeat(places, sizes), np.repeat(weights, sizes)
+        sizes = np.ones_like(rows)
     mean = np.zeros_like(prices)
-    exact = not (weights * EXACT_PARTS % 1.0).any()
-    _descend_kernel(prices, supply, float(capacity), rows, places, weights, *tasks, steps, step, exact, mean)
+    _descend_kernel(prices, supply, float(capacity), rows, sizes, places, weights, *tasks, steps, step, mean)
     return mean
 
 
@@ -121,13 +130,15 @@ def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best,
 
 
 @njit(cache=True)
-def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops):  # type: ignore[no-untyped-def]
-    """Lay the tasks that fit into ``n`` rounds side by side, those of one duration together.
+def _sorted_kernel(  # type: ignore[no-untyped-def]
+    rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
+):
+    """Lay the groups that fit into ``n`` rounds side by side, those of one duration together.
 
-    Returns for each: place, last start of the first value, last start; nodes, weighted nodes, first value; and where
-    its values begin. With many jobs all of it comes from memory in every step: columns of their own, as short as
-    they can be, so that nothing is fetched that is not used. ``kinds[d]`` receives where those of duration d begin,
-    and ``tops[d]`` the logarithm of the longest stretch of starts that one of them asks about.
+    Returns for each: place, last start of the first value, last start; nodes, weighted nodes, first value; where its
+    values begin; its first row, and how many. With many jobs all of it comes from memory in every step: columns of
+    their own, as short as they can be, so that nothing is fetched that is not used. ``kinds[d]`` receives where those
+    of duration d begin, and ``tops[d]`` the logarithm of the longest stretch of starts that one of them asks about.
     """
     counts = np.zeros(n + 2, np.int64)
     for q in range(rows.size):
@@ -142,6 +153,7 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
     m = counts[n + 1]
     begins, flat_lasts, lasts = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
     nodes, weighted, firsts, tables = np.empty(m), np.empty(m), np.empty(m), np.empty(m, np.int64)
+    heads, counted = np.empty(m, np.int64), np.empty(m, np.int32)
     for q in range(rows.size):
         j = rows[q]
         place, gone, d = max(0, places[q]), max(0, -places[q]), durations[j]
@@ -149,48 +161,34 @@ def _sorted_kernel(rows, places, weights, durations, widths, flats, offsets, val
             x, begin = counts[d], offsets[j] + gone
             counts[d] += 1
             last = min(place + offsets[j + 1] - begin, n - d + 1) - 1
-            begins[x], lasts[x], tables[x] = place, last, begin
+            begins[x], lasts[x], tables[x], heads[x], counted[x] = place, last, begin, j, sizes[q]
             flat_lasts[x] = min(place + max(1, flats[j] - gone) - 1, last)
             tops[d] = max(tops[d], logs[last - place + 1])
-            nodes[x], weighted[x], firsts[x] = widths[j], widths[j] * weights[q], values[begin]
-    return begins, flat_lasts, lasts, nodes, weighted, firsts, tables
+            nodes[x], weighted[x] = widths[j], widths[j] * weights[q]
+            firsts[x] = worth[j] if gone < flats[j] else values[begin]
+    return begins, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counted
 
 
 @njit(cache=True)
-def _groups_kernel(begins, flat_lasts, lasts, nodes, weighted, firsts, kinds, exact):  # type: ignore[no-untyped-def]
-    """Join neighbours that differ in nothing but their values, which rise; only where weights add up exactly.
-
-    Returns the first task of each group, and the first group of each duration.
-    """
-    m, n_groups = begins.size, 0
-    groups, of_kind = np.empty(m + 1, np.int64), np.zeros(kinds.size, np.int64)
-    for d in range(kinds.size - 1):
-        of_kind[d] = n_groups
-        for x in range(kinds[d], kinds[d + 1]):
-            y = x - 1
-            joins = (
-                exact
-                and x > kinds[d]
-                and begins[x] == begins[y]
-                and lasts[x] == lasts[y]
-                and flat_lasts[x] == lasts[x]
-                and flat_lasts[y] == lasts[y]
-                and nodes[x] == nodes[y]
-                and weighted[x] == weighted[y]
-                and firsts[x] >= firsts[y]
-            )
-            if not joins:
-                groups[n_groups] = x
-                n_groups += 1
-    of_kind[kinds.size - 1] = n_groups
-    groups[n_groups] = m
-    return groups, of_kind
-
-
-@njit(cache=True)
-def _buyers_kernel(firsts, begin, end, price):  # type: ignore[no-untyped-def]
-    """Return how many of these values, which rise, exceed a price."""
-    low, high = begin, end
+def _buyers_kernel(firsts, begin, end, price, before):  # type: ignore[no-untyped-def]
+    """Return how many of these values, which rise, exceed a price; ``before`` was the answer to a price close by."""
+    low, high, stride, guess = begin, end, 1, min(end - before, end - 1)
+    if firsts[guess] - price > 0.0:  # the first that exceeds it lies at the guess, or before
+        high = guess
+        while low < high:
+            probe = max(low, high - stride)
+            if not firsts[probe] - price > 0.0:
+                low = probe + 1
+                break
+            high, stride = probe, 2 * stride
+    else:
+        low = guess + 1
+        while low < high:
+            probe = min(high, low + stride) - 1
+            if firsts[probe] - price > 0.0:
+                high = probe
+                break
+            low, stride = probe + 1, 2 * stride
     while low < high:
         middle = (low + high) // 2
         if firsts[middle] - price > 0.0:
@@ -202,8 +200,8 @@ def _buyers_kernel(firsts, begin, end, price):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _descend_kernel(  # type: ignore[no-untyped-def]
-    prices, supply, capacity, rows, places, weights,
-    durations, widths, flats, offsets, values, steps, step, exact, mean,
+    prices, supply, capacity, rows, sizes, places, weights,
+    durations, widths, flats, worth, offsets, values, steps, step, mean,
 ):  # fmt: skip
     """Fill ``mean``; ``prices`` ends at the last iterate."""
     n = prices.size
@@ -213,10 +211,10 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         logs[i] = logs[i // 2] + 1
     costs, lowest = np.zeros(n), np.zeros((logs[n] + 1, n), np.int32)
     kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
-    begins, flat_lasts, lasts, nodes, weighted, firsts, tables = _sorted_kernel(
-        rows, places, weights, durations, widths, flats, offsets, values, n, logs, kinds, tops
+    begins, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counts = _sorted_kernel(
+        rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
     )
-    groups, of_kind = _groups_kernel(begins, flat_lasts, lasts, nodes, weighted, firsts, kinds, exact)
+    bought = np.zeros(begins.size, np.int32)
     counted = 0
     for i in range(steps):
         for t in range(n):
@@ -226,29 +224,24 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
             if kinds[d] == kinds[d + 1]:
                 continue
             _window_kernel(prefix, d, tops[d], costs, lowest)
-            for g in range(of_kind[d], of_kind[d + 1]):
-                x, after = groups[g], groups[g + 1]
-                place = np.int64(begins[x])
-                if costs[place] == 0.0:  # nothing is cheaper, and nothing is worth more
-                    buyers = _buyers_kernel(firsts, x, after, 0.0)
-                    if buyers > 0:
-                        change[place] += buyers * weighted[x]
-                        change[place + d] -= buyers * weighted[x]
-                    continue
-                flat, width = np.int64(flat_lasts[x]), nodes[x]
-                k = logs[flat - place + 1]
-                a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
-                s = a if costs[a] <= costs[b] else b
-                if after - x > 1:
-                    buyers = _buyers_kernel(firsts, x, after, width * costs[s])
-                    change[s] += buyers * weighted[x]
-                    change[s + d] -= buyers * weighted[x]
+            for x in range(kinds[d], kinds[d + 1]):
+                place, flat, width = np.int64(begins[x]), np.int64(flat_lasts[x]), nodes[x]
+                s, free = place, costs[place] == 0.0  # where it is free nothing is cheaper, and nothing is worth more
+                if not free:
+                    k = logs[flat - place + 1]
+                    a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
+                    s = a if costs[a] <= costs[b] else b
+                if counts[x] > 1:
+                    end = heads[x] + counts[x]
+                    bought[x] = _buyers_kernel(worth, heads[x], end, width * costs[s], np.int64(bought[x]))
+                    change[s] += bought[x] * weighted[x]
+                    change[s + d] -= bought[x] * weighted[x]
                     continue
                 best = firsts[x] - width * costs[s]
                 if best <= 0.0:
-                    best, s = 0.0, -1
+                    best, s = 0.0, np.int64(-1)
                 last = np.int64(lasts[x])
-                if flat < last:
+                if flat < last and not free:
                     later = values[tables[x] + flat + 1 - place :]
                     s = _waiting_start_kernel(costs, lowest, logs, flat + 1, last, width, later, best, s)
                 if s >= 0:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.bid_price.dual import EXACT_PARTS
-from marketsched.mechanisms.bid_price.tasks import Arrivals, Columns, TaskStore, joined
+from marketsched.mechanisms.bid_price.tasks import Arrivals, Columns, TaskStore, joined, one_by_one
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.statement_law import StatementLaw
 
@@ -25,12 +25,18 @@ USUAL_ROUND = 300.0  # seconds of a round whose length is not known
 
 
 class Expected(NamedTuple):
-    """Tasks of all scenarios together, each of weight one over their number."""
+    """Tasks of all scenarios together, each of weight one over their number; in groups (`TaskStore`)."""
 
-    rows: NDArray[np.int64]  # (m,), of ``tasks``
+    rows: NDArray[np.int64]  # (m,), of ``tasks``: the first of each group
+    sizes: NDArray[np.int64]  # (m,), tasks of each group
     rounds: NDArray[np.int64]  # (m,), of arrival
     weights: NDArray[np.float64]  # (m,)
     tasks: Columns
+
+    def one_by_one(self) -> Expected:
+        """Return the same tasks, each a group of its own."""
+        rounds, weights = np.repeat(self.rounds, self.sizes), np.repeat(self.weights, self.sizes)
+        return Expected(one_by_one(self.rows, self.sizes), np.ones_like(rounds), rounds, weights, self.tasks)
 
 
 def with_waiting(
@@ -43,6 +49,7 @@ def with_waiting(
         rows = np.arange(expected.tasks.durations.size, tasks.durations.size)
     return Expected(
         np.concatenate([expected.rows, rows]),
+        np.concatenate([expected.sizes, np.ones_like(rows)]),
         np.concatenate([expected.rounds, rounds]),
         np.concatenate([expected.weights, np.full(rows.size, weight)]),
         tasks,
@@ -100,21 +107,32 @@ class FromHistory:
 
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return the arrivals of the past as if they came again; see `Arrivals.recurring`."""
-        found = self.recurring(now, last, past)
-        return None if found is None else Expected(*found, past.columns)
+        found = self._by_lags(past.recurring_groups, now, last)
+        if found is None:
+            return None
+        rows, sizes, rounds = found
+        return Expected(rows, sizes, rounds, np.full(rows.size, 1.0 / len(self._lags)), past.columns)
 
     def recurring(self, now: int, last: int, past: Arrivals) -> Rows | None:
         """Return rows of the past, in which round each comes again, and their weights; None: too little is known."""
+        found = self._by_lags(past.recurring, now, last)
+        if found is None:
+            return None
+        rows, rounds = found
+        return rows, rounds, np.full(rows.size, 1.0 / len(self._lags))
+
+    def _by_lags(
+        self, again: Callable[..., tuple[NDArray[np.int64], ...]], now: int, last: int
+    ) -> list[NDArray[np.int64]] | None:
+        """Return the columns of ``again`` at every lag, one after the other; None: too little is known."""
         known, n = now - 1 + self._earlier, len(self._lags)
         if known < LEAST_HISTORY:
             return None
         found = [
-            past.recurring(now, last, min(lag, max(1, known * (k + 1) // n)), 1 - self._earlier, self._earlier)
+            again(now, last, min(lag, max(1, known * (k + 1) // n)), 1 - self._earlier, self._earlier)
             for k, lag in enumerate(self._lags)
         ]
-        rows = np.concatenate([rows for rows, _ in found])
-        rounds = np.concatenate([rounds for _, rounds in found])
-        return rows, rounds, np.full(rows.size, 1.0 / n)
+        return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
 class FromLaws:
@@ -164,7 +182,7 @@ class FromLaws:
     def expected(self, now: int, last: int, past: TaskStore) -> Expected | None:
         """Return the draws that arrive in rounds ``now .. last``; the past does not matter."""
         rows, rounds = self._store.between(now, last)
-        return Expected(rows, rounds, np.full(rows.size, self._weight), self._store.columns)
+        return Expected(rows, np.ones_like(rows), rounds, np.full(rows.size, self._weight), self._store.columns)
 
 
 def _drawn_point(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int | None:

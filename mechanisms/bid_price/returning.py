@@ -77,12 +77,14 @@ class Returning:
         now, last : int
             Rounds.
         """
+        expected = expected.one_by_one()
         owners = self._owners[expected.rows]
         others = (owners == UNKNOWN) | (self._periods[owners] == 0.0)
         sizes = (self.n, self._periods, self._shares, self._counts, self._arrivals, self._rows)
         rows, rounds, weights = _next_kernel(*sizes, now, last)
         return Expected(
             np.concatenate([expected.rows[others], rows]),
+            np.concatenate([expected.sizes[others], np.ones_like(rows)]),
             np.concatenate([expected.rounds[others], rounds]),
             np.concatenate([expected.weights[others], weights]),
             expected.tasks,

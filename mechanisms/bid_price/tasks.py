@@ -21,6 +21,9 @@ class Columns(NamedTuple):
     durations: NDArray[np.int64]  # (n_tasks,), rounds
     widths: NDArray[np.int64]  # (n_tasks,), nodes
     flats: NDArray[np.int64]  # (n_tasks,), how many first starts are worth the same
+    firsts: NDArray[
+        np.float64
+    ]  # (n_tasks,), credits: of starting at the arrival; side by side, as most tasks need no more
     offsets: NDArray[np.int64]  # (n_tasks + 1,)
     values: NDArray[np.float64]  # (offsets[-1],), credits: of starting 0, 1, 2, ... rounds after the arrival
 
@@ -84,26 +87,36 @@ class Arrivals:
         tuple of two arrays of int, shape (m,)
             Rows, and the rounds in which they come again.
         """
-        ahead = np.arange(now, last + 1)
-        sources = now - lag + (ahead - now) % lag
-        if day:
-            sources = np.where(sources < 1, now - day + (ahead - now) % day, sources)
-        lows = np.searchsorted(self.arrivals, sources)
-        highs = np.where(sources < earliest, lows, np.searchsorted(self.arrivals, sources + 1))
-        rows, rounds = _recurring_kernel(lows, highs, now)
+        rows, rounds = _recurring_kernel(*self._again(now, last, lag, earliest, day), now)
         if self._closed:
             open_ = ~np.isin(rows, np.fromiter(self._closed, np.int64, len(self._closed)))
             return rows[open_], rounds[open_]
         return rows, rounds
 
+    def _again(
+        self, now: int, last: int, lag: int, earliest: int, day: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first of the rows that come again in each round of ``now .. last``, and the first behind them."""
+        ahead = np.arange(now, last + 1)
+        sources = now - lag + (ahead - now) % lag
+        if day:
+            sources = np.where(sources < 1, now - day + (ahead - now) % day, sources)
+        lows = np.searchsorted(self.arrivals, sources)
+        return lows, np.where(sources < earliest, lows, np.searchsorted(self.arrivals, sources + 1))
+
 
 class TaskStore(Arrivals):
-    """Tasks of identical nodes: a duration and a width each."""
+    """Tasks of identical nodes: a duration and a width each.
+
+    Tasks of one round that differ in nothing but their value, which is the same at each of their starts, are neighbours
+    of one *group*, by rising values, where `extend` was asked for it; any other task is a group of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self._n_heads, self._heads = 0, np.zeros(64, np.int64)  # first row of each group
         self._durations, self._widths, self._flats = (np.zeros(64, np.int64) for _ in range(3))
-        self._offsets, self._values = np.zeros(65, np.int64), np.zeros(1024)
+        self._firsts, self._offsets, self._values = np.zeros(64), np.zeros(65, np.int64), np.zeros(1024)
 
     def add(
         self, arrival: int, duration: int, width: int, values: NDArray[np.float64], *, closed: bool = False
@@ -160,13 +173,43 @@ class TaskStore(Arrivals):
         self._arrivals[n : n + m], self._durations[n : n + m], self._widths[n : n + m] = arrival, durations, widths
         self._values[used : used + values.size] = values
         self._offsets[n + 1 : n + m + 1] = used + np.cumsum(counts)
-        _note_values_kernel(self._offsets[n : n + m + 1], self._values, self._flats[n : n + m])
+        _note_values_kernel(self._offsets[n : n + m + 1], self._values, self._flats[n : n + m], self._firsts[n : n + m])
+        self._note_heads(n, m, alike)
         self.n = n + m
+
+    def _note_heads(self, first: int, m: int, alike: bool) -> None:
+        """Note where groups begin among the next ``m`` rows."""
+        ends = self._offsets[first : first + m + 1]
+        joins = np.zeros(m, bool)
+        if alike:
+            rows = slice(first, first + m)
+            flat = self._flats[rows] == np.diff(ends)
+            values = self._firsts[rows]
+            joins[1:] = flat[1:] & flat[:-1] & (np.diff(ends)[1:] == np.diff(ends)[:-1]) & (values[1:] >= values[:-1])
+            for column in (self._durations[rows], self._widths[rows]):
+                joins[1:] &= column[1:] == column[:-1]
+        heads = first + np.flatnonzero(~joins)
+        while self._n_heads + heads.size > self._heads.size:
+            self._heads = doubled(self._heads)
+        self._heads[self._n_heads : self._n_heads + heads.size] = heads
+        self._n_heads += heads.size
+
+    def recurring_groups(
+        self, now: int, last: int, lag: int, earliest: int, day: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """List what arrived in the past as if it came again, as `recurring`, by groups: first rows, sizes, rounds."""
+        if self._closed:
+            rows, rounds = self.recurring(now, last, lag, earliest, day)
+            return rows, np.ones_like(rows), rounds
+        heads = np.append(self._heads[: self._n_heads], self.n)
+        lows, highs = (np.searchsorted(heads, rows) for rows in self._again(now, last, lag, earliest, day))
+        groups, rounds = _recurring_kernel(lows, highs, now)
+        return heads[groups], heads[groups + 1] - heads[groups], rounds
 
     def _make_room(self, tasks: int, values: int) -> None:
         """Let the arrays hold so many more tasks and values."""
         while self.n + tasks > self._arrivals.size:
-            for name in ("_arrivals", "_durations", "_widths", "_flats"):
+            for name in ("_arrivals", "_durations", "_widths", "_flats", "_firsts"):
                 setattr(self, name, doubled(getattr(self, name)))
             self._offsets = doubled(self._offsets)
         while self.kept_values + values > self._values.size:
@@ -189,7 +232,8 @@ class TaskStore(Arrivals):
     def columns(self) -> Columns:
         """Views of the arrays, valid until the next `add`."""
         n = self.n
-        return Columns(self._durations[:n], self._widths[:n], self._flats[:n], self._offsets[: n + 1], self._values)
+        tasks = (self._durations[:n], self._widths[:n], self._flats[:n], self._firsts[:n])
+        return Columns(*tasks, self._offsets[: n + 1], self._values)
 
 
 def _alike(
@@ -204,19 +248,27 @@ def _alike(
     return order, moved
 
 
+def one_by_one(rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all rows of groups that begin at ``rows``.
+
+    Examples
+    --------
+    >>> one_by_one(np.array([7, 2]), np.array([1, 3])).tolist()
+    [7, 2, 3, 4]
+    """
+    starts = np.cumsum(sizes) - sizes
+    return np.repeat(rows - starts, sizes) + np.arange(sizes.sum())
+
+
 def joined(first: Columns, second: Columns, rows: NDArray[np.int64]) -> Columns:
     """Return all tasks of ``first``, and behind them those of ``second`` in ``rows``."""
     end = int(first.offsets[-1])
     pieces = [second.values[second.offsets[j] : second.offsets[j + 1]] for j in rows]
     sizes = np.array([piece.size for piece in pieces], dtype=np.int64)
     durations, widths, flats = (np.concatenate([x, y[rows]]) for x, y in zip(first[:3], second[:3], strict=True))
-    return Columns(
-        durations,
-        widths,
-        flats,
-        np.concatenate([first.offsets, end + np.cumsum(sizes)]),
-        np.concatenate([first.values[:end], *pieces]),
-    )
+    firsts = np.concatenate([first.firsts, second.firsts[rows]])
+    offsets = np.concatenate([first.offsets, end + np.cumsum(sizes)])
+    return Columns(durations, widths, flats, firsts, offsets, np.concatenate([first.values[:end], *pieces]))
 
 
 def doubled(array: NDArray[N]) -> NDArray[N]:
@@ -240,8 +292,8 @@ def _recurring_kernel(lows, highs, now):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _note_values_kernel(offsets, values, flats):  # type: ignore[no-untyped-def]
-    """Replace each value by the most that it or a later one of its task is; fill in how many of the first are equal."""
+def _note_values_kernel(offsets, values, flats, firsts):  # type: ignore[no-untyped-def]
+    """Replace each value by the most that it or a later one is; fill in each first one, and how many equal it."""
     for i in range(flats.size):
         own = values[offsets[i] : offsets[i + 1]]
         for k in range(own.size - 2, -1, -1):
@@ -250,6 +302,7 @@ def _note_values_kernel(offsets, values, flats):  # type: ignore[no-untyped-def]
         while flat < own.size and own[flat] == own[0]:
             flat += 1
         flats[i] = flat
+        firsts[i] = own[0] if flat > 0 else 0.0
 
 
 @njit(cache=True)

@@ -45,7 +45,7 @@ def random_store(rng, n_tasks, longest=8):
 @pytest.fixture(params=["compiled", "python"])
 def kernel_form(request, monkeypatch):
     if request.param == "python":
-        for name in ("_window_kernel", "_waiting_start_kernel", "_sorted_kernel", "_descend_kernel"):
+        for name in ("_window_kernel", "_waiting_start_kernel", "_sorted_kernel", "_buyers_kernel", "_descend_kernel"):
             kernel = getattr(dual, name)
             monkeypatch.setattr(dual, name, getattr(kernel, "py_func", kernel))
 

@@ -33,7 +33,7 @@ def expected_of(arrivals, now, last):
     """Return (round, weight) of the regular owners alone: no lag has anything to say."""
     store, owners = after(arrivals)
     none = np.zeros(0, np.int64)
-    found = owners.instead(Expected(none, none, np.zeros(0), store.columns), now, last)
+    found = owners.instead(Expected(none, none, none, np.zeros(0), store.columns), now, last)
     at = {}
     for t, weight in zip(found.rounds.tolist(), found.weights.tolist(), strict=True):
         at[t] = at.get(t, 0.0) + weight

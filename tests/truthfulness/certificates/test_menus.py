@@ -55,7 +55,10 @@ class _Announced:
             n = max(0, sow.value.last - r.duration - r.arrival + 1)
             store.add(r.arrival, r.duration, sow.concurrency, sow.value.table(r.arrival + r.duration, n))
             weights.append(r.probability)
-        return Expected(*store.between(now, last), np.array(weights), store.columns) if weights else None
+        rows, rounds = store.between(now, last)
+        if not weights:
+            return None
+        return Expected(rows, np.ones_like(rows), rounds, np.array(weights), store.columns)
 
 
 class UsesAnnouncements(BidPrice):
