@@ -19,7 +19,6 @@ COMMANDS = {
     "live": {"live"},
     "papers": {"reproduce"},
     "dashboard": {"dashboard"},
-    "sites": {"sites"},
 }
 SMALL = {
     "name": "small",

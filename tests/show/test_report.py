@@ -19,10 +19,8 @@ from marketsched.results.result import Result, load
 from marketsched.results.sweep_kind import groups_of, labels_of, sweep_table
 from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page, write_report
-from marketsched.sites import run_sites
 from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
-from sweep_tools import ONE_JOB
 from written_reproduction import write_reproduction
 
 KINDS = kind_names()
@@ -147,8 +145,6 @@ def folders(tmp_path_factory):
         "learning": ["learn", "--owners", 3, "--nodes", 2, "--days", 4, "--seeds", 2, "--jobs", 1],
         "hard": ["compare", "--adversary", "--mechanisms", "first-come", "--steps", 2],
     }
-    run_sites({"name": HOSTILE, "sites": {"north": ONE_JOB, "south": ONE_JOB}}, base / "halls")
-    shutil.copytree(base / "halls" / "all", base / "sites")
     for kind, command in commands.items():
         done = call(*command, "--out", base / kind)
         assert (base / kind / "meta.json").is_file(), done.output

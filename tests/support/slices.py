@@ -7,5 +7,4 @@ SLICES = {  # name: its folders in the package
     "live": ("live", "slurm"),
     "papers": ("papers",),
     "dashboard": ("dashboard",),
-    "sites": ("sites",),
 }

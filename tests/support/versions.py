@@ -48,7 +48,6 @@ COMMANDS = (  # one of each, small
     "run cluster-default --set cluster.slots=20 --out cluster",
     "benchmark --help",
     "reproduce --help",
-    "sites --help",
     "live --help",
 )
 

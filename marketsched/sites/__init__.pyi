@@ -1,1 +1,0 @@
-from .playing import run_sites as run_sites
