@@ -171,6 +171,9 @@ class Forwarding(Mechanism):
     def certificate(self) -> WelfareCertificate | None:
         return self.inner.certificate() if self._has("certificate") else super().certificate()
 
+    def theorems(self, *, revealed: bool) -> str | None:
+        return self.inner.theorems(revealed=revealed) if self._has("theorems") else super().theorems(revealed=revealed)
+
     def statistics(self) -> Mapping[str, Any]:
         return self.inner.statistics() if self._has("statistics") else super().statistics()
 

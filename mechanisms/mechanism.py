@@ -498,6 +498,16 @@ class Mechanism(ABC):
         """Return a bound on the best welfare for the submissions so far; None, the default: there is none."""
         return None
 
+    def theorems(self, *, revealed: bool) -> str | None:
+        """Say what is proven of a market with this mechanism, or why nothing is; None, the default: as `standing` says.
+
+        Parameters
+        ----------
+        revealed : bool
+            Whether the jobs' durations become known at their arrivals.
+        """
+        return None
+
     def statistics(self) -> Mapping[str, Any]:
         """Return figures about the run, by name, for its summary; by default none."""
         return {}

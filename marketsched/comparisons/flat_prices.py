@@ -19,8 +19,9 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import best_first_come, best_first_come_served
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.play.hindsight import Bracket, optimum_bracket, realised
+from marketsched.play.hindsight import realised
 from marketsched.play.on_clusters import cluster_bound, first_come_at_zero
+from marketsched.play.optimum import Bracket, optimum_bracket
 from marketsched.results.paired_statistics import Spread, spread
 
 # Columns of `runs` with the welfare of each, credits.

@@ -26,7 +26,7 @@ from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.promises import truth_verdict
-from marketsched.play.hindsight import Bracket
+from marketsched.play.optimum import Bracket
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
 from marketsched.results.schedules import schedule_table

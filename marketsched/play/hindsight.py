@@ -1,6 +1,5 @@
 """Bounds on the best schedule of the actual outcomes, and other benchmarks of a run.
 
-* the best schedule in hindsight, enclosed between a schedule and a bound (`optimum_bracket`);
 * the dual bound (29): no schedule in hindsight is worth more;
 * the certificate (22), from the reports alone: valid without hindsight, but loose;
 * first-come-first-served at a flat price, with durations known: at price 0 and at the price that is
@@ -10,76 +9,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
-from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.promises import printed_promises
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.play.on_clusters import cluster_bounds, cluster_of, resource_load
-from marketsched.relaxed_lp import hindsight_optimum, realised_bound
 from marketsched.relaxed_lp.duality import STEPS, dual_bound
 
-OptimumKind = Literal["exact", "milp", "lp", "dual"]
-
-MOST_EXACT = 400_000  # node-rounds of all starts together up to which the exact optimum is tried
-MOST_LP = 4_000_000  # the same for the linear program
 MOST_LOOKS = 600_000_000  # starts that a dual bound looks at, over all its steps
 MOST_SERVED = 50_000_000  # jobs that first come, first served goes through, over all prices tried
 FEWEST_STEPS = 100  # of it, however many starts there are: .2 % above 600 of them in an overloaded market
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """OPT lies in [low, high], credits. ``kind`` says where ``high`` comes from.
-
-    ``exact``: the optimum, proven, and ``low`` the same. ``milp``: the bound of a search that was
-    stopped. ``lp``: the linear program (11). ``dual``: the dual bound (29).
-    """
-
-    low: float
-    high: float
-    kind: OptimumKind
-
-
-def optimum_bracket(jobs: RealisedJobs, capacity: int, *, seconds: float, start_prices: Any = None) -> Bracket:
-    """Return an interval that holds the welfare of the best schedule in hindsight.
-
-    Parameters
-    ----------
-    jobs : RealisedJobs
-        What really happened.
-    capacity : int
-        C, nodes.
-    seconds : float
-        How long the exact optimum may take, and then the linear program; 0: neither is tried, and
-        the dual bound (29) has the word.
-    start_prices : array_like of float, shape (horizon,), optional
-        Where the dual bound may start, too.
-    """
-    horizon = jobs.horizon
-    low = max(
-        best_first_come(jobs, capacity, horizon).welfare, first_come_welfare(jobs, capacity, horizon, 0.0).welfare
-    )
-    high, kind = dual_bound(jobs, capacity, horizon, start_prices=start_prices).value, "dual"
-    size = int((jobs.offsets[1:] - jobs.offsets[:-1]) @ jobs.durations)
-    if seconds > 0 and 0 < size <= MOST_EXACT:
-        best = hindsight_optimum(jobs, capacity, horizon, time_limit=seconds)
-        if best.proven:
-            return Bracket(best.value, best.value, "exact")
-        low = max(low, best.value)
-        if best.bound < high:
-            high, kind = best.bound, "milp"
-    elif seconds > 0 and 0 < size <= MOST_LP:
-        bound = realised_bound(jobs, capacity, horizon, time_limit=seconds)
-        if bound.dual_value < high:
-            high, kind = bound.dual_value, "lp"
-    return Bracket(min(low, high), high, kind)  # type: ignore[arg-type]
 
 
 def realised(setup: MarketSetup) -> RealisedJobs:
@@ -177,25 +121,10 @@ def load_asked(setup: MarketSetup) -> float:
 
 def proven(setup: MarketSetup) -> str:
     """Say which promises the theorems make for a market like this one."""
-    if not isinstance(setup.mechanism, PostedPriceMechanism):
-        standing = setup.mechanism.standing
-        if standing.status != "not stated":
-            return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
-        return "no ratio to the best schedule is proven for this mechanism"
-    if setup.table.revealed:
-        certificate = setup.mechanism.certificate()
-        capped = 0 if certificate is None else certificate.cap_bindings
-        return (
-            "durations revealed: given that the others report truly, reporting truly is optimal up to twice the "
-            "estimates' error times V_max (Theorem T; paths that are kept between submissions are measured, not "
-            "proven); the welfare ratio (Theorem 4.1) needs the capacity of (19)"
-            + (
-                f"; the hard cap kept {capped:,} owners from a launch worth its price: no theorem covers them (G7)"
-                if capped
-                else ""
-            )
-        )
-    return (
-        "durations hidden: truthfulness and the welfare ratio are proven for revealed durations only; here declaring "
-        "too many nodes can pay (gap G1), and only bound (8) holds"
-    )
+    theorems = setup.mechanism.theorems(revealed=setup.table.revealed)
+    if theorems is not None:
+        return theorems
+    standing = setup.mechanism.standing
+    if standing.status != "not stated":
+        return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
+    return "no ratio to the best schedule is proven for this mechanism"

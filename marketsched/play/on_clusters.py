@@ -14,8 +14,8 @@ from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
+from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.posted import ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import options_of
 from marketsched.relaxed_lp.pooled_duality import pooled_bound
 from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
@@ -42,9 +42,10 @@ def first_come_at_zero(setup: MarketSetup, cluster: Cluster) -> dict[str, float]
     ``welfare_at_zero`` is in credits, ``completed_at_zero`` counts jobs.
     """
     asked = setup.mechanism
-    market = ClusterFirstCome(
-        cluster.nodes,
-        setup.horizon,
+    market = get_mechanism(
+        "cluster-first-come",
+        capacity=cluster.nodes,
+        horizon=setup.horizon,
         cluster=cluster,
         max_concurrency=asked.max_concurrency or max(job.truth.concurrency for job in setup.jobs),
         max_duration=asked.max_duration or setup.horizon,

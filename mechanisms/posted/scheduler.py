@@ -320,6 +320,26 @@ class PostedPriceMechanism(Rounds):
         """Return the prices' certificate about the best welfare for the submissions so far, as (22); None: nothing."""
         return self._planner.certificate()
 
+    def theorems(self, *, revealed: bool) -> str:
+        """Say what Theorems T and 4.1 prove of a market like this one."""
+        if not revealed:
+            return (
+                "durations hidden: truthfulness and the welfare ratio are proven for revealed durations only; here "
+                "declaring too many nodes can pay (gap G1), and only bound (8) holds"
+            )
+        certificate = self.certificate()
+        capped = 0 if certificate is None else certificate.cap_bindings
+        return (
+            "durations revealed: given that the others report truly, reporting truly is optimal up to twice the "
+            "estimates' error times V_max (Theorem T; paths that are kept between submissions are measured, not "
+            "proven); the welfare ratio (Theorem 4.1) needs the capacity of (19)"
+            + (
+                f"; the hard cap kept {capped:,} owners from a launch worth its price: no theorem covers them (G7)"
+                if capped
+                else ""
+            )
+        )
+
     def statistics(self) -> dict[str, Any]:
         """Return counts about the estimates, and what pricing and oracle say about themselves."""
         return {"submissions": self._submissions, **self._planner.statistics()}

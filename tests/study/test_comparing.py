@@ -16,7 +16,7 @@ from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.play import hindsight
+from marketsched.play import optimum as optimum_module
 from marketsched.results.paired_statistics import losses_seen, ratio_of_means, what_may_be_missed
 from marketsched.results.views import parts_of_view, ratio_text
 from marketsched.show.cli import app
@@ -271,7 +271,7 @@ def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
     exact = compare(MAYBE, ["posted-price"], runs=4)
     bounds = compare(MAYBE, ["posted-price"], runs=4, optimum_seconds=0)
     assert set(bounds.runs["opt_kind"]) == {"dual"}
-    monkeypatch.setattr(hindsight, "MOST_EXACT", 0)
+    monkeypatch.setattr(optimum_module, "MOST_EXACT", 0)
     programs = compare(MAYBE, ["posted-price"], runs=4)
     assert set(programs.runs["opt_kind"]) <= {"lp", "dual"}
     for other in (bounds, programs):

@@ -31,7 +31,7 @@ from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.hindsight import Bracket, optimum_bracket
+from marketsched.play.optimum import Bracket, optimum_bracket
 from marketsched.truthfulness.situations.guarded_market import Factory, GuardedMarket, Snapshot, no_collection, snapshot
 from marketsched.truthfulness.situations.lotteries import fate_of
 
