@@ -22,6 +22,7 @@ VERDICTS = {  # what each word of `truth_verdict` means
     "up to regret": "proved up to a computable regret, if others report truly",
     "in part": "proved, but for what is named",
     "fails": "a lie is known to pay",
+    "searched": "no lie pays in markets so small that each is played; `marketsched audit` searches larger ones",
     "unknown": "nothing is proved; `marketsched audit` searches for a lie that pays",
 }
 

@@ -342,6 +342,42 @@ def test_rows_state_what_is_known_of_truth():
     assert "fails (a lie is known to pay): pay-as-bid (a part of its value)" in text
 
 
+def test_a_mechanism_of_ones_own_is_searched_in_tiny_markets(tmp_path):
+    """Half of the bid invites lies, a flat rate does not; a rule that cannot be played there says nothing."""
+    rule = """
+from marketsched.mechanisms import RoundAuction, Settlement
+
+class Share(RoundAuction):
+    def settle(self, bids, free):
+        answer = [None] * bids.worth.size
+        for i in range(bids.worth.size):
+            if bids.nodes[i] <= free and bids.worth[i] > self.rate * bids.nodes[i] * bids.rounds[i]:
+                answer[i], free = self.pays(bids.nodes[i]), free - bids.nodes[i]
+        return answer
+
+class Half(Share):
+    rate = 0.0
+    def pays(self, nodes):
+        return Settlement(share=0.5)
+
+class Flat(Share):
+    rate = 2.0
+    def pays(self, nodes):
+        return Settlement(rate=2.0 * nodes)
+
+class Broken(Flat):
+    def settle(self, bids, free):
+        if self.capacity < 5:
+            raise ZeroDivisionError
+        return super().settle(bids, free)
+"""
+    path = tmp_path / "mine_in_tiny_markets.py"
+    path.write_text(rule)
+    found = compare(SIX_FOR_FIVE, [f"{path}:{name}" for name in ("Half", "Flat", "Broken")], runs=1)
+    assert found.summary["truthful"].tolist() == ["fails", "searched", "unknown"]
+    assert found.summary["truthful_but"][0].endswith("credits") and not found.summary["truthful_but"][1]
+
+
 def contended():
     """Return a log of three users: two of many jobs, one of a single job, on two nodes."""
     rows = ["submit_s,run_s,processors,user"]
