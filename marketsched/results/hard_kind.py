@@ -12,9 +12,24 @@ from rich.text import Text
 from marketsched.results.kinds import ResultKind
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
-from marketsched.results.views import amount, plain_table, ratio_text
+from marketsched.results.views import Column, amount, ratio_text, table_of
 
-COLUMNS = ("OPT / welfare,\nworst found", "at the start", "promised", "jobs", "welfare", "tried", "seconds")
+COLUMNS = (
+    Column("OPT / welfare,\nworst found", lambda each: ratio_text(each["ratio"], each["ratio_bound"])),
+    Column("at the start", lambda each: "-" if each["start_ratio"] is None else f"{each['start_ratio']:.3f}"),
+    Column("promised", lambda each: _promised(each)),
+    Column("jobs", lambda each: str(each["n_jobs"])),
+    Column("welfare", lambda each: amount(each["welfare"])),
+    Column("tried", lambda each: f"{each['evaluations']:,}"),
+    Column("seconds", lambda each: f"{each['seconds']:.1f}"),
+)
+LABEL = Column("", lambda each: each["label"])
+
+
+def _promised(each: Mapping[str, Any]) -> str:
+    if each["alpha"] is None:
+        return "-"
+    return f"{each['alpha']:.2f}" if each["conditions_hold"] else f"({each['alpha']:.2f})"
 
 
 def instance_file(label: str) -> str:
@@ -34,20 +49,9 @@ class HardKind(ResultKind):
         return f"at mechanism {len(result.summary)} of {result.meta.get('mechanisms_asked_for', len(result.summary))}"
 
     def view(self, result: Result) -> Group:
-        table, notes = plain_table(*COLUMNS), []
-        for label, each in by_label(result).items():
-            alpha, start = each["alpha"], each["start_ratio"]
-            promised = "-" if alpha is None else f"{alpha:.2f}" if each["conditions_hold"] else f"({alpha:.2f})"
-            table.add_row(
-                label,
-                ratio_text(each["ratio"], each["ratio_bound"]),
-                "-" if start is None else f"{start:.3f}",
-                promised,
-                str(each["n_jobs"]),
-                amount(each["welfare"]),
-                f"{each['evaluations']:,}",
-                f"{each['seconds']:.1f}",
-            )
+        found, notes = by_label(result), []
+        table = table_of(({"label": label, **each} for label, each in found.items()), LABEL, COLUMNS, room=0)
+        for label, each in found.items():
             known = "the optimum is exact" if each["proven"] else "the optimum lies between the two"
             notes.append(f"- {label}: {known}; {each['conditions']}")
             notes.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -21,17 +22,17 @@ from marketsched.results.pools_view import pools_remarks, pools_view
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_figure, versus_sentences, versus_view
 from marketsched.results.views import (
+    Column,
     View,
     amount,
     at_least_percent,
     percent,
-    plain_table,
     ratio_text,
+    table_of,
     told_of_log,
     warnings_of,
 )
 from marketsched.results.waits_view import classes_view, waits_view
-from marketsched.results.word_table import WordTable
 
 BOUNDS = {
     "exact": "the exact optimum",
@@ -61,7 +62,7 @@ class MechanismsKind(ResultKind):
         return View(
             *warnings_of(meta),
             head,
-            _main_table(rows, meta),
+            table_of(rows, MECHANISM, _main_columns(meta)),
             *owners_view(rows),
             *waits_view(result),
             *versus_view(result),
@@ -69,7 +70,7 @@ class MechanismsKind(ResultKind):
             *(Text(f"- {remark}") for remark in notes),
             details=[
                 Text("\nhow far from the best", style="dim"),
-                _ratios_table(rows, meta),
+                table_of(rows, MECHANISM, _ratio_columns(meta)),
                 *classes_view(result),
                 *pools_view(result, whole=True),
                 *(Text(f"- {remark}") for remark in more_notes),
@@ -116,41 +117,37 @@ def seeds_text(result: Result) -> str:
     return f"seeds {seeds[0]} to {seeds[-1]}" if whole else f"{len(seeds)} of the seeds {seeds[0]} to {seeds[-1]}"
 
 
-def _main_table(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> WordTable:
-    """Show what each mechanism is worth, and paired differences to a rival and to first-come at flat prices."""
-    titles = ["welfare,\ncredits", "of best,\nat least", "jobs\ndone", "revenue,\ncredits"]
+MECHANISM = Column("", lambda row: str(row["mechanism"]))
+
+
+def _main_columns(meta: Mapping[str, Any]) -> list[Column]:
+    """Return what each mechanism is worth, and paired differences to a rival and to first-come at flat prices."""
     differences = {"over_first_come": "over first\ncome, points", "over_best_flat": "over its best\nflat price"}
     rival = rival_of(meta)
     if rival.column not in differences:
         name = rival.name.replace(":", ":\n")
         differences = {rival.column: f"over {name},\npoints", "over_first_come": "over first\ncome"}
-    table = plain_table(*titles, *differences.values(), room=10)
-    for row in rows:
-        table.add_row(
-            row["mechanism"],
-            amount(row["welfare"]),
-            at_least_percent(row["welfare_share"]),
-            percent(row["completed_share"]),
-            amount(row["revenue"]),
-            *(share_difference(row, name) for name in differences),
-        )
-    return table
-
-
-def _ratios_table(rows: list[dict[str, Any]], meta: Mapping[str, Any]) -> WordTable:
-    """Show ratios to the best schedule, and what a theorem promises of them."""
-    interval = f"{meta['confidence']:.0%} interval"
-    titles = [
-        "behind the\nbest here",
-        "E[OPT] /\nE[welfare]",
-        interval,
-        "proven\nratio",
-        "against the best\nflat price that\nknows durations",
+    return [
+        Column("welfare,\ncredits", lambda row: amount(row["welfare"])),
+        Column("of best,\nat least", lambda row: at_least_percent(row["welfare_share"])),
+        Column("jobs\ndone", lambda row: percent(row["completed_share"])),
+        Column("revenue,\ncredits", lambda row: amount(row["revenue"])),
+        *(Column(title, partial(share_difference, name=name)) for name, title in differences.items()),
     ]
-    table = plain_table(*titles, room=10)
-    for row in rows:
-        table.add_row(*_ratio_cells(row))
-    return table
+
+
+def _ratio_columns(meta: Mapping[str, Any]) -> list[Column]:
+    """Return ratios to the best schedule, and what a theorem promises of them."""
+    return [
+        Column("behind the\nbest here", _behind),
+        Column("E[OPT] /\nE[welfare]", lambda row: ratio_text(row["ratio_low"], row["ratio_high"])),
+        Column(f"{meta['confidence']:.0%} interval", _interval),
+        Column("proven\nratio", _promised),
+        Column(
+            "against the best\nflat price that\nknows durations",
+            partial(share_difference, name="over_best_flat_known"),
+        ),
+    ]
 
 
 def share_difference(row: Mapping[str, Any], name: str) -> str:
@@ -191,26 +188,22 @@ def known_remarks(rows: list[dict[str, Any]]) -> list[str]:
     return ["durations are hidden here: first-come that knows them is a yardstick that cannot be run"]
 
 
-def _ratio_cells(row: Mapping[str, Any]) -> list[str]:
-    behind = "-"
-    if row["behind"] > 0:
-        behind = percent(row["behind"])
-        if math.isfinite(row["behind_low"]):
-            behind += f"\n{100 * row['behind_low']:.1f} to {100 * row['behind_high']:.1f}"
-    interval = "-"
-    if math.isfinite(row["interval_low"]):
-        interval = f"{row['interval_low']:.3f} to {row['interval_high']:.3f}"
-    promised = "-"
-    if math.isfinite(row["promised_ratio"]):
-        promised = f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
-    return [
-        row["mechanism"],
-        behind,
-        ratio_text(row["ratio_low"], row["ratio_high"]),
-        interval,
-        promised,
-        share_difference(row, "over_best_flat_known"),
-    ]
+def _behind(row: Mapping[str, Any]) -> str:
+    if row["behind"] <= 0:
+        return "-"
+    ends = f"\n{100 * row['behind_low']:.1f} to {100 * row['behind_high']:.1f}"
+    return percent(row["behind"]) + (ends if math.isfinite(row["behind_low"]) else "")
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    known = math.isfinite(row["interval_low"])
+    return f"{row['interval_low']:.3f} to {row['interval_high']:.3f}" if known else "-"
+
+
+def _promised(row: Mapping[str, Any]) -> str:
+    if not math.isfinite(row["promised_ratio"]):
+        return "-"
+    return f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
 
 
 def _remarks(comparison: Result) -> list[str]:

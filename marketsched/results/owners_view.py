@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import matplotlib
@@ -16,7 +17,7 @@ from rich.text import Text
 from marketsched.results.owners import FEWEST, FIGURES, WORST
 from marketsched.results.panels import GREY, STYLE, frame, legend, look
 from marketsched.results.result import Result
-from marketsched.results.views import plain_table
+from marketsched.results.views import Column, table_of
 from marketsched.results.word_table import WordTable
 
 TITLES = ("owners, mean", "worst tenth", "worst owner")
@@ -36,12 +37,15 @@ def owners_view(rows: Sequence[Mapping[str, Any]]) -> list[Text | WordTable]:
     if not shown:
         return []
     by_load = "load" in shown[0]
-    table = plain_table(*TITLES, first="load, mechanism" if by_load else "", room=10)
-    for row in shown:
-        name = f"{row['load']:g}, {row['mechanism']}" if by_load else row["mechanism"]
-        table.add_row(name, *(_percent(row, figure) for figure in FIGURES))
+    name = Column("load, mechanism", _load_and_name) if by_load else Column("", lambda row: str(row["mechanism"]))
+    columns = [Column(title, partial(_percent, name=figure)) for title, figure in zip(TITLES, FIGURES, strict=True)]
+    table = table_of(shown, name, columns)
     about = f"what owners get of the value of their own jobs, % (owners with {FEWEST} jobs or more, means over seeds)"
     return [Text(f"\n{about}", style="dim"), table]
+
+
+def _load_and_name(row: Mapping[str, Any]) -> str:
+    return f"{row['load']:g}, {row['mechanism']}"
 
 
 def _percent(row: Mapping[str, Any], name: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,29 @@ def plain_table(*titles: str, first: str = "", room: int = 0, **look: Any) -> Wo
     table.add_column(first, **({"overflow": "fold", "min_width": room} if room else {}))
     for title in titles:
         table.add_column(title, justify="right", **(look or {"no_wrap": True}))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of figures: its title, and what a row shows there."""
+
+    title: str
+    cell: Callable[[Mapping[str, Any]], str]
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], name: Column, columns: Sequence[Column], room: int = 10) -> WordTable:
+    """Return a table as `plain_table` lays it out, with a row for each of ``rows``.
+
+    Examples
+    --------
+    >>> seats = Column("seats", lambda row: str(row["n"]))
+    >>> table_of([{"who": "ann", "n": 3}], Column("", lambda row: row["who"]), [seats]).rows
+    [('ann', '3')]
+    """
+    table = plain_table(*(column.title for column in columns), first=name.title, room=room)
+    for row in rows:
+        table.add_row(name.cell(row), *(column.cell(row) for column in columns))
     return table
 
 
