@@ -40,19 +40,17 @@ class Present(NodeJob):
     """A job that has come and not left; others also see its class."""
 
     costs: NDArray[np.int64]  # millionths of a node of its pool a round, by option
+    prices: list[tuple[int, int]]  # the pool of each option, and that cost
+    rounds: list[float]  # announced, of each option
     band: int
     since: int = 0  # the round since which it is regular; 0: it is free
     pool: int = 0  # in which it became regular
     paid: int = 0  # millionths of a credit
     upgrade: PoolUpgrade | None = None  # while it waits for a regular start
 
-    def price(self, row: int) -> tuple[int, int]:
-        """Return the pool of an option, and how much of a node it takes there, millionths."""
-        return int(self.options.pool[row]), int(self.costs[row])
-
     def pays(self, pools: PoolPurses, row: int) -> bool:
         """Let its owner pay for a round of an option; tell whether it could."""
-        charged = pools.pay(self.owner, *self.price(row))
+        charged = pools.pay(self.owner, *self.prices[row])
         self.paid += charged
         return charged > 0
 
@@ -68,4 +66,5 @@ def present_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools:
         row = facts["least"]
         device = bool(known.options.demand[row][cluster.layout.device_parts > 0].any())
         band = band_on_nodes(float(costs[row]) / CREDIT, device=device)
-    return Present(**facts, costs=costs, band=band)
+    prices = list(zip(known.options.pool.tolist(), costs.tolist(), strict=True))
+    return Present(**facts, costs=costs, prices=prices, rounds=facts["means"].tolist(), band=band)
