@@ -28,7 +28,6 @@ from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
-from marketsched.mechanisms.credits.upgrades import LATE
 from marketsched.mechanisms.credits.usual_work import UsualWork
 from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
@@ -175,7 +174,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     # -- one round ------------------------------------------------------------------------------------------
 
     def _present_of(self, x: WaitingJob, owner: int, known: Known) -> Present:
-        return present_of(x, owner, known, self.cluster, self.pools)
+        return present_of(x, owner, known, self.cluster, self.pools, self.margin)
 
     def _comes(self, each: Present, stays: bool) -> None:
         self._counts["jobs"] += stays
@@ -214,7 +213,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         kappa, present = self._usual.kappa, self._present.values()
         left = self._choice.left(present, now, kappa)
         for each in present:
-            if each.since or each.run is not None or each.x.limit - now > each.mean * (1.0 + self.margin) + LATE:
+            if each.since or each.run is not None or now < each.late:
                 continue
             found = self._choice.chosen(each, left, now, kappa)
             if found is not None:

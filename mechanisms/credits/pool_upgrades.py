@@ -113,10 +113,9 @@ class PoolUpgrades:
         purse = self._purse_of[pool]
         of_owner = self._ranked.setdefault(owner, {})
         if purse not in of_owner:
-            paid = self._pools.purse_of == purse
-            weights = np.where(paid, self._weights, 0.0)
-            known = self._memory.get(owner, ())
-            own = [(important, float(work @ weights), at) for important, work, at in known if work[paid].any()]
+            weights = np.where(self._pools.purse_of == purse, self._weights, 0.0)
+            every = ((important, float(work @ weights), at) for important, work, at in self._memory.get(owner, ()))
+            own = [row for row in every if row[1] > 0]
             ranked = sorted(own, key=lambda row: -row[0])
             above, total = accumulate(work for _, work, _ in ranked), sum(work for _, work, _ in own)
             since = min((at for *_, at in own), default=0)

@@ -50,10 +50,12 @@ class TurnsAnew(Generic[J]):
         heapq.heapify(heap)
         while heap:
             *_, owner = heapq.heappop(heap)
-            each = self._own[owner].pop()
-            if self._nodes.may_hold(each.keys):
-                yield each
-            if self._own[owner]:
+            jobs = self._own[owner]
+            while jobs and not self._nodes.may_hold(jobs[-1].keys):
+                jobs.pop()
+            if jobs:
+                yield jobs.pop()
+            if jobs:
                 heapq.heappush(heap, self._turn_of(owner))
 
     def starts(self, each: J) -> None:
