@@ -1,7 +1,6 @@
 """What owners get of their own value on clusters of several resources, durations hidden: `cluster-credits` and others.
 
     python benchmarks/cluster_owners.py --out cells.csv --seeds 990 991 992
-    python benchmarks/cluster_owners.py --out cells.csv --seeds 990 --maps 10
 
 Eight cells: openb (5,000 recorded pods with cores, memory, GPUs or a share of one and the kinds that they accept; 20
 owners are drawn, with sizes as 1/rank) and half of the instances of Alibaba's DLRM trace (`--dlrm` names the file; its
@@ -23,7 +22,6 @@ import csv
 import sys
 import time
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,43 +233,16 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     return found, market, events
 
 
-def changed_by_maps(world: World, owners: int, rule: str) -> tuple[int, int]:
-    """Map the importance of the busiest owners' jobs, three times each; return the maps, and how many changed anything.
-
-    Times 1024, to the third power, and by ranks; compared are all events and purses.
-    """
-    sizes = world.cluster.layout.pool_size.sum(0)
-    parts = {r.name: (r.parts, size) for r, size in zip(world.cluster.resources, sizes.tolist(), strict=True)}
-    law = [job.truth.law for job in world.jobs]
-    works = [
-        max(amount * parts[k][0] / parts[k][1] for k, amount in job.truth.shapes[0].each.items())
-        * float(each.probabilities @ each.durations)
-        for job, each in zip(world.jobs, law, strict=True)
-    ]
-    importance = np.array([job.truth.value.highest for job in world.jobs]) / works
-
-    def state(jobs: list[Job]) -> tuple[Any, ...]:
-        _, market, events = played(world._replace(jobs=jobs), rule)
-        told = [(e.round, e.kind, e.job) for e in events]
-        purses = market.pools.every if isinstance(market, ClusterCredits) else []
-        return told, [each.held.tolist() for each in purses]
-
-    before, changed, tried = state(world.jobs), 0, 0
-    counts: defaultdict[str, int] = defaultdict(int)
-    for job in world.jobs:
-        counts[job.owner] += 1
-    for owner in sorted(counts, key=lambda each: -counts[each])[:owners]:
-        mine = [i for i, job in enumerate(world.jobs) if job.owner == owner]
-        levels, place = np.unique(importance[mine], return_inverse=True)
-        for mapped in (levels * 1024, (levels / levels.max()) ** 3, np.arange(1.0, levels.size + 1)):
-            jobs = list(world.jobs)
-            for i, level in zip(mine, mapped[place].tolist(), strict=True):
-                truth = jobs[i].truth
-                curve = DeadlineValue(level * works[i], truth.value.last)
-                jobs[i] = replace(jobs[i], truth=truth.moved(truth.birth, curve))
-            tried += 1
-            changed += state(jobs) != before
-    return tried, changed
+def works_of(world: World) -> NDArray[np.float64]:
+    """Return the work of each job: its largest share of the cluster, in nodes, times its announced mean."""
+    sizes = world.cluster.layout.pool_size.sum(0).tolist()
+    parts = {
+        r.name: world.cluster.nodes * r.parts / size for r, size in zip(world.cluster.resources, sizes, strict=True)
+    }
+    laws = [job.truth.law for job in world.jobs]
+    means = [float(law.probabilities @ law.durations / law.probabilities.sum()) for law in laws]
+    shares = [max(amount * parts[k] for k, amount in job.truth.shapes[0].each.items()) for job in world.jobs]
+    return np.array(shares) * np.array(means)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
@@ -302,15 +273,7 @@ def main() -> None:
     parser.add_argument("--dlrm", default="", help="disaggregated_DLRM_trace.csv")
     parser.add_argument("--loads", nargs="+", type=float, default=list(LOADS))
     parser.add_argument("--rules", nargs="+", default=["first come", "turns", "credits, one", "credits, pool"])
-    parser.add_argument("--maps", type=int, default=0, help="owners whose importance is mapped, at load 1.3")
     asked = parser.parse_args()
-    for name in asked.worlds if asked.maps else ():
-        world = world_at(name, 1.3, asked.seeds[0], asked.dlrm)
-        for rule in asked.rules:
-            tried, changed = changed_by_maps(world, asked.maps, rule)
-            print(f"{name}, {rule}: {tried} maps of one owner's importance, {changed} changed anything", flush=True)
-    if asked.maps:
-        return
     rows: list[dict[str, Any]] = []
     for seed in asked.seeds:
         for name in asked.worlds:
