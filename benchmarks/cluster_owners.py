@@ -233,6 +233,14 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     return found, market, events
 
 
+def first_of(world: World, jobs: int) -> World:
+    """Return a market of its first so many jobs; 0: all of them."""
+    if not jobs:
+        return world
+    first = world.jobs[:jobs]
+    return world._replace(jobs=first, horizon=max(job.truth.value.last for job in first))
+
+
 def works_of(world: World) -> NDArray[np.float64]:
     """Return the work of each job: its largest share of the cluster, in nodes, times its announced mean."""
     sizes = world.cluster.layout.pool_size.sum(0).tolist()
@@ -242,26 +250,37 @@ def works_of(world: World) -> NDArray[np.float64]:
     laws = [job.truth.law for job in world.jobs]
     means = [float(law.probabilities @ law.durations / law.probabilities.sum()) for law in laws]
     shares = [max(amount * parts[k] for k, amount in job.truth.shapes[0].each.items()) for job in world.jobs]
-    return np.array(shares) * np.array(means)
+    works: NDArray[np.float64] = np.array(shares) * np.array(means)
+    return works
+
+
+def by_seed(rows: list[dict[str, Any]], rule: str, figure: str) -> NDArray[np.float64]:
+    """Return the mean of a figure over the cells, for each seed."""
+    own = [row for row in rows if row["rule"] == rule]
+    seeds = sorted({row["seed"] for row in own})
+    return np.array([np.mean([row[figure] for row in own if row["seed"] == seed]) for seed in seeds])
+
+
+def told_of(figures: list[NDArray[np.float64]], form: str) -> str:
+    """Return means over seeds, with Student's 95 % intervals."""
+    spreads = [spread(each) for each in figures]
+    return ", ".join(f"{each.mean:{form}} ± {each.high - each.mean:.1f}" for each in spreads)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
-    """Print means over the cells, with intervals over seeds, and each cell."""
-    for rule in dict.fromkeys(row["rule"] for row in rows):
-        own = [row for row in rows if row["rule"] == rule]
-        told = []
-        for figure in ("W", "own", "q10"):
-            seeds = [
-                float(np.mean([row[figure] for row in own if row["seed"] == seed]))
-                for seed in sorted({r["seed"] for r in own})
-            ]
-            found = spread(seeds)
-            told.append(f"{found.mean:.1f} ± {found.high - found.mean:.1f}")
+    """Print means over the cells, with intervals over seeds, and each rule less the first, seed by seed."""
+    rules, names = list(dict.fromkeys(row["rule"] for row in rows)), ("W", "own", "q10")
+    for rule in rules:
+        own, figures = [row for row in rows if row["rule"] == rule], [by_seed(rows, rule, name) for name in names]
         worlds = sorted({row["world"] for row in own})
         lost = {name: np.mean([row["lost"] for row in own if row["world"] == name]) for name in worlds}
         counts = [sum(int(row[name]) for row in own) for name in ("regular", "bounded", "beyond")]
-        print(f"{rule}: W, own, q10 {', '.join(told)}; lost {', '.join(f'{w} {x:.1f}' for w, x in lost.items())} %;")
+        what = f"W, own, q10 {told_of(figures, '.1f')}; lost {', '.join(f'{w} {x:.1f}' for w, x in lost.items())} %"
+        print(f"{rule}: {what};")
         print(f"  {counts[0]:,} regular, {counts[1]:,} with a bound, {counts[2]} beyond it")
+        if rule != rules[0]:
+            less = [figure - by_seed(rows, rules[0], name) for figure, name in zip(figures, names, strict=True)]
+            print(f"  less {rules[0]}: {told_of(less, '+.1f')}")
 
 
 def main() -> None:

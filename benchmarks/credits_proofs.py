@@ -1,7 +1,7 @@
 """What is proven of credits, counted on logs: increasing maps of one owner's values, and waits against their bound.
 
     python benchmarks/credits_proofs.py                      # four logs, 160 maps, more than 10^5 regular jobs
-    python benchmarks/credits_proofs.py --clusters openb dlrm --dlrm disaggregated_DLRM_trace.csv --owners 7
+    python benchmarks/credits_proofs.py --clusters openb dlrm --dlrm disaggregated_DLRM_trace.csv --owners 4
 
 Maps: on four logs the values of each of the ten busiest owners, a node and mean round, are multiplied by 1024, raised
 exponentially, replaced by ranks, and mapped at random, always increasing. Every event, every upgrade and every purse
@@ -115,9 +115,8 @@ def changed_by_maps(name: str, seed: int, owners: int) -> tuple[int, int, int]:
     return tried, changed, broken
 
 
-def changed_on_cluster(name: str, seed: int, owners: int, rule: str, path: str) -> str:
+def changed_on_cluster(world: cluster_owners.World, owners: int, rule: str, rng: np.random.Generator) -> str:
     """Return in words how many maps changed anything on a cluster, and how regular jobs waited."""
-    world, rng = cluster_owners.world_at(name, 1.3, seed, path), np.random.default_rng(seed)
     counts, *before = cluster_owners.played(world, rule)
     tried = changed = broken = 0
     for lied, increasing in mapped(world.jobs, cluster_owners.works_of(world), owners, rng):
@@ -180,11 +179,14 @@ def main() -> None:
     )
     parser.add_argument("--owners", type=int, default=OWNERS, help="whose values are mapped")
     parser.add_argument("--clusters", nargs="+", choices=list(cluster_owners.WORLDS), default=[])
+    parser.add_argument("--jobs", type=int, default=0, help="the first so many of a cluster; 0: all")
     parser.add_argument("--dlrm", default="", help="disaggregated_DLRM_trace.csv")
     arguments = parser.parse_args()
     for name in arguments.clusters:
+        seed = arguments.seeds[0]
+        world = cluster_owners.first_of(cluster_owners.world_at(name, 1.3, seed, arguments.dlrm), arguments.jobs)
         for rule in ("credits, pool", "credits, one"):
-            told = changed_on_cluster(name, arguments.seeds[0], arguments.owners, rule, arguments.dlrm)
+            told = changed_on_cluster(world, arguments.owners, rule, np.random.default_rng(seed))
             print(f"{name}, {rule}: {told}", flush=True)
     if arguments.clusters:
         return

@@ -62,9 +62,7 @@ class Present(NodeJob):
         return int(np.flatnonzero(self.options.pool == pool)[0])
 
 
-def present_of(
-    x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses, margin: float
-) -> Present:
+def present_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses, margin: float) -> Present:
     """Return a job at its arrival; without options if it can run nowhere."""
     facts, costs, band = facts_of(x, owner, known, cluster), pools.costs(known.options), 0
     if costs.size:
