@@ -1,7 +1,6 @@
 """What owners get of their own value on clusters of several resources, durations hidden: `cluster-credits` and others.
 
     python benchmarks/cluster_owners.py --out cells.csv --seeds 990 991 992
-    python benchmarks/cluster_owners.py --out cells.csv --seeds 990 --maps 10
 
 Eight cells: openb (5,000 recorded pods with cores, memory, GPUs or a share of one and the kinds that they accept; 20
 owners are drawn, with sizes as 1/rank) and half of the instances of Alibaba's DLRM trace (`--dlrm` names the file; its
@@ -23,7 +22,6 @@ import csv
 import sys
 import time
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,62 +233,54 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     return found, market, events
 
 
-def changed_by_maps(world: World, owners: int, rule: str) -> tuple[int, int]:
-    """Map the importance of the busiest owners' jobs, three times each; return the maps, and how many changed anything.
+def first_of(world: World, jobs: int) -> World:
+    """Return a market of its first so many jobs; 0: all of them."""
+    if not jobs:
+        return world
+    first = world.jobs[:jobs]
+    return world._replace(jobs=first, horizon=max(job.truth.value.last for job in first))
 
-    Times 1024, to the third power, and by ranks; compared are all events and purses.
-    """
-    sizes = world.cluster.layout.pool_size.sum(0)
-    parts = {r.name: (r.parts, size) for r, size in zip(world.cluster.resources, sizes.tolist(), strict=True)}
-    law = [job.truth.law for job in world.jobs]
-    works = [
-        max(amount * parts[k][0] / parts[k][1] for k, amount in job.truth.shapes[0].each.items())
-        * float(each.probabilities @ each.durations)
-        for job, each in zip(world.jobs, law, strict=True)
-    ]
-    importance = np.array([job.truth.value.highest for job in world.jobs]) / works
 
-    def state(jobs: list[Job]) -> tuple[Any, ...]:
-        _, market, events = played(world._replace(jobs=jobs), rule)
-        told = [(e.round, e.kind, e.job) for e in events]
-        purses = market.pools.every if isinstance(market, ClusterCredits) else []
-        return told, [each.held.tolist() for each in purses]
+def works_of(world: World) -> NDArray[np.float64]:
+    """Return the work of each job: its largest share of the cluster, in nodes, times its announced mean."""
+    sizes = world.cluster.layout.pool_size.sum(0).tolist()
+    parts = {
+        r.name: world.cluster.nodes * r.parts / size for r, size in zip(world.cluster.resources, sizes, strict=True)
+    }
+    laws = [job.truth.law for job in world.jobs]
+    means = [float(law.probabilities @ law.durations / law.probabilities.sum()) for law in laws]
+    shares = [max(amount * parts[k] for k, amount in job.truth.shapes[0].each.items()) for job in world.jobs]
+    works: NDArray[np.float64] = np.array(shares) * np.array(means)
+    return works
 
-    before, changed, tried = state(world.jobs), 0, 0
-    counts: defaultdict[str, int] = defaultdict(int)
-    for job in world.jobs:
-        counts[job.owner] += 1
-    for owner in sorted(counts, key=lambda each: -counts[each])[:owners]:
-        mine = [i for i, job in enumerate(world.jobs) if job.owner == owner]
-        levels, place = np.unique(importance[mine], return_inverse=True)
-        for mapped in (levels * 1024, (levels / levels.max()) ** 3, np.arange(1.0, levels.size + 1)):
-            jobs = list(world.jobs)
-            for i, level in zip(mine, mapped[place].tolist(), strict=True):
-                truth = jobs[i].truth
-                curve = DeadlineValue(level * works[i], truth.value.last)
-                jobs[i] = replace(jobs[i], truth=truth.moved(truth.birth, curve))
-            tried += 1
-            changed += state(jobs) != before
-    return tried, changed
+
+def by_seed(rows: list[dict[str, Any]], rule: str, figure: str) -> NDArray[np.float64]:
+    """Return the mean of a figure over the cells, for each seed."""
+    own = [row for row in rows if row["rule"] == rule]
+    seeds = sorted({row["seed"] for row in own})
+    return np.array([np.mean([row[figure] for row in own if row["seed"] == seed]) for seed in seeds])
+
+
+def told_of(figures: list[NDArray[np.float64]], form: str) -> str:
+    """Return means over seeds, with Student's 95 % intervals."""
+    spreads = [spread(each) for each in figures]
+    return ", ".join(f"{each.mean:{form}} ± {each.high - each.mean:.1f}" for each in spreads)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
-    """Print means over the cells, with intervals over seeds, and each cell."""
-    for rule in dict.fromkeys(row["rule"] for row in rows):
-        own = [row for row in rows if row["rule"] == rule]
-        told = []
-        for figure in ("W", "own", "q10"):
-            seeds = [
-                float(np.mean([row[figure] for row in own if row["seed"] == seed]))
-                for seed in sorted({r["seed"] for r in own})
-            ]
-            found = spread(seeds)
-            told.append(f"{found.mean:.1f} ± {found.high - found.mean:.1f}")
+    """Print means over the cells, with intervals over seeds, and each rule less the first, seed by seed."""
+    rules, names = list(dict.fromkeys(row["rule"] for row in rows)), ("W", "own", "q10")
+    for rule in rules:
+        own, figures = [row for row in rows if row["rule"] == rule], [by_seed(rows, rule, name) for name in names]
         worlds = sorted({row["world"] for row in own})
         lost = {name: np.mean([row["lost"] for row in own if row["world"] == name]) for name in worlds}
         counts = [sum(int(row[name]) for row in own) for name in ("regular", "bounded", "beyond")]
-        print(f"{rule}: W, own, q10 {', '.join(told)}; lost {', '.join(f'{w} {x:.1f}' for w, x in lost.items())} %;")
+        what = f"W, own, q10 {told_of(figures, '.1f')}; lost {', '.join(f'{w} {x:.1f}' for w, x in lost.items())} %"
+        print(f"{rule}: {what};")
         print(f"  {counts[0]:,} regular, {counts[1]:,} with a bound, {counts[2]} beyond it")
+        if rule != rules[0]:
+            less = [figure - by_seed(rows, rules[0], name) for figure, name in zip(figures, names, strict=True)]
+            print(f"  less {rules[0]}: {told_of(less, '+.1f')}")
 
 
 def main() -> None:
@@ -302,15 +292,7 @@ def main() -> None:
     parser.add_argument("--dlrm", default="", help="disaggregated_DLRM_trace.csv")
     parser.add_argument("--loads", nargs="+", type=float, default=list(LOADS))
     parser.add_argument("--rules", nargs="+", default=["first come", "turns", "credits, one", "credits, pool"])
-    parser.add_argument("--maps", type=int, default=0, help="owners whose importance is mapped, at load 1.3")
     asked = parser.parse_args()
-    for name in asked.worlds if asked.maps else ():
-        world = world_at(name, 1.3, asked.seeds[0], asked.dlrm)
-        for rule in asked.rules:
-            tried, changed = changed_by_maps(world, asked.maps, rule)
-            print(f"{name}, {rule}: {tried} maps of one owner's importance, {changed} changed anything", flush=True)
-    if asked.maps:
-        return
     rows: list[dict[str, Any]] = []
     for seed in asked.seeds:
         for name in asked.worlds:

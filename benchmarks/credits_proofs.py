@@ -1,24 +1,34 @@
 """What is proven of credits, counted on logs: increasing maps of one owner's values, and waits against their bound.
 
     python benchmarks/credits_proofs.py                      # four logs, 160 maps, more than 10^5 regular jobs
+    python benchmarks/credits_proofs.py --clusters openb dlrm --dlrm disaggregated_DLRM_trace.csv --owners 4
 
 Maps: on four logs the values of each of the ten busiest owners, a node and mean round, are multiplied by 1024, raised
 exponentially, replaced by ranks, and mapped at random, always increasing. Every event, every upgrade and every purse
 has to be equal bit for bit. Waits: each regular job starts within the bound that was known when it became regular, also
 where all purses are full at the start, where little is carried over, and where less of the machine is sold; and where
 all owners hold their jobs back and save, to spend everything at once (``--gather`` rounds at a time).
+
+With ``--clusters`` the same is counted of `cluster-credits` on the markets of `benchmarks/cluster_owners.py` at load
+1.3, with purses by pool and with one purse; values are mapped over the largest share of the cluster and the mean.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cluster_owners
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
@@ -70,31 +80,61 @@ def maps(densities: NDArray[np.float64], rng: np.random.Generator) -> Iterator[N
     yield np.cumsum(rng.exponential(1.0, densities.size) ** 4 + 1e-6)
 
 
-def changed_by_maps(name: str, seed: int) -> tuple[int, int, int]:
-    """Return maps tried, those that changed anything, and those that rounding made no increasing map."""
-    workload = market_at(name, 1.0, seed, 0)
-    jobs, rng = list(workload.jobs), np.random.default_rng(seed)
-    before = state_of(*played(workload, jobs, 1e15))
-    counts: dict[str, int] = {}
-    for job in jobs:
-        counts[job.owner] = counts.get(job.owner, 0) + 1
-    tried = changed = broken = 0
-    for owner in sorted(counts, key=lambda each: -counts[each])[:OWNERS]:
+def mapped(
+    jobs: list[Job], works: NDArray[np.float64], owners: int, rng: np.random.Generator
+) -> Iterator[tuple[list[Job], bool]]:
+    """Yield the jobs with values of one of the busiest owners mapped, and whether rounding kept the map increasing.
+
+    Mapped are values over ``works``, of the jobs in order.
+    """
+    for owner, _ in Counter(job.owner for job in jobs).most_common(owners):
         mine = [i for i, job in enumerate(jobs) if job.owner == owner]
-        works = np.array([work_of(jobs[i]) for i in mine])
-        own = np.array([jobs[i].truth.value.highest for i in mine]) / works
+        own = np.array([jobs[i].truth.value.highest for i in mine]) / works[mine]
         levels, place = np.unique(own, return_inverse=True)
         for levelled in maps(levels, rng):
-            values = levelled[place] * works
+            values = levelled[place] * works[mine]
             lied = list(jobs)
             for i, value in zip(mine, values.tolist(), strict=True):
                 truth = jobs[i].truth
                 curve = DeadlineValue(value, truth.value.last)
                 lied[i] = replace(jobs[i], truth=truth.moved(truth.birth, curve))
-            tried += 1
-            broken += not (np.argsort(values / works, kind="stable") == np.argsort(own, kind="stable")).all()
-            changed += state_of(*played(workload, lied, 1e15)) != before
+            order = np.argsort(values / works[mine], kind="stable")
+            yield lied, bool((order == np.argsort(own, kind="stable")).all())
+
+
+def changed_by_maps(name: str, seed: int, owners: int) -> tuple[int, int, int]:
+    """Return maps tried, those that changed anything, and those that rounding made no increasing map."""
+    workload = market_at(name, 1.0, seed, 0)
+    jobs, rng = list(workload.jobs), np.random.default_rng(seed)
+    before = state_of(*played(workload, jobs, 1e15))
+    tried = changed = broken = 0
+    for lied, increasing in mapped(jobs, np.array([work_of(job) for job in jobs]), owners, rng):
+        tried += 1
+        broken += not increasing
+        changed += state_of(*played(workload, lied, 1e15)) != before
     return tried, changed, broken
+
+
+def changed_on_cluster(world: cluster_owners.World, owners: int, rule: str, rng: np.random.Generator) -> str:
+    """Return in words how many maps changed anything on a cluster, and how regular jobs waited."""
+    counts, *before = cluster_owners.played(world, rule)
+    tried = changed = broken = 0
+    for lied, increasing in mapped(world.jobs, cluster_owners.works_of(world), owners, rng):
+        tried += 1
+        broken += not increasing
+        _, *after = cluster_owners.played(world._replace(jobs=lied), rule)
+        changed += cluster_state(*after) != cluster_state(*before)
+    return (
+        f"{tried} maps, {changed} changed anything ({broken} are no increasing map after rounding); "
+        f"{counts['regular']:,} regular jobs, {counts['bounded']:,} with a bound, {counts['beyond']} beyond it"
+    )
+
+
+def cluster_state(market: Any, events: list[Any]) -> tuple[Any, ...]:
+    """Return all that must not change, but importance itself."""
+    upgrades = [replace(each, threshold=0.0) for each in market.upgrades]
+    happened = [(each.round, each.kind, each.job, each.completion) for each in events]
+    return happened, repr(upgrades), [(each.held.tolist(), each.spent.tolist()) for each in market.pools.every]
 
 
 def state_of(events: list[Any], market: Credits) -> tuple[Any, ...]:
@@ -137,9 +177,21 @@ def main() -> None:
     parser.add_argument(
         "--gather", nargs="*", type=int, default=[96, 336], help="rounds of which all jobs come at once"
     )
+    parser.add_argument("--owners", type=int, default=OWNERS, help="whose values are mapped")
+    parser.add_argument("--clusters", nargs="+", choices=list(cluster_owners.WORLDS), default=[])
+    parser.add_argument("--jobs", type=int, default=0, help="the first so many of a cluster; 0: all")
+    parser.add_argument("--dlrm", default="", help="disaggregated_DLRM_trace.csv")
     arguments = parser.parse_args()
+    for name in arguments.clusters:
+        seed = arguments.seeds[0]
+        world = cluster_owners.first_of(cluster_owners.world_at(name, 1.3, seed, arguments.dlrm), arguments.jobs)
+        for rule in ("credits, pool", "credits, one"):
+            told = changed_on_cluster(world, arguments.owners, rule, np.random.default_rng(seed))
+            print(f"{name}, {rule}: {told}", flush=True)
+    if arguments.clusters:
+        return
     for name in LOGS:
-        tried, changed, broken = changed_by_maps(name, arguments.seeds[0])
+        tried, changed, broken = changed_by_maps(name, arguments.seeds[0], arguments.owners)
         told = f"{changed} changed anything ({broken} are no increasing map after rounding)"
         print(f"{name}: {tried} maps, {told}", flush=True)
     total = bounded = beyond = 0

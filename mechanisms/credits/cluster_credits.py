@@ -28,7 +28,6 @@ from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
-from marketsched.mechanisms.credits.upgrades import LATE
 from marketsched.mechanisms.credits.usual_work import UsualWork
 from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
@@ -120,6 +119,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         self.turns = Turns(self.accounts, KEPT)
         self.patience, self.margin = patience, margin
         self._offered = OfferedLoad(self.cluster.nodes)
+        self._came: list[Present] = []  # in this round, and stay
         self._gone: list[tuple[Present, int]] = []  # completed, with the rounds of their run
         self._upgrades: dict[JobId, list[PoolUpgrade]] = {}
         self._choice, self._usual = PoolUpgrades(self.pools), UsualWork()
@@ -174,10 +174,11 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     # -- one round ------------------------------------------------------------------------------------------
 
     def _present_of(self, x: WaitingJob, owner: int, known: Known) -> Present:
-        return present_of(x, owner, known, self.cluster, self.pools)
+        return present_of(x, owner, known, self.cluster, self.pools, self.margin)
 
     def _comes(self, each: Present, stays: bool) -> None:
         self._counts["jobs"] += stays
+        self._came += [each] * stays
         self._offered.arrives(each.size, self._usual.rounds(each.band), self._usual.kappa)
 
     def _completed(self, each: Present, used: int) -> None:
@@ -210,14 +211,13 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     def _upgrade(self, now: int) -> None:
         """Make late jobs regular, then remember the round's arrivals for later thresholds."""
         kappa, present = self._usual.kappa, self._present.values()
-        needed = self._choice.needed(present, now, kappa)
+        left = self._choice.left(present, now, kappa)
         for each in present:
-            late = each.x.limit - now <= each.mean * (1.0 + self.margin) + LATE
-            if each.since or each.run is not None or not late:
+            if each.since or each.run is not None or now < each.late:
                 continue
-            found = self._choice.chosen(each, needed, now, kappa)
+            found = self._choice.chosen(each, left, now, kappa)
             if found is not None:
-                wanted, cost = each.wanted(found.row), int(each.costs[found.row])
+                wanted, cost = each.wants[found.row], int(each.costs[found.row])
                 each.since, each.pool = now, wanted.pool
                 bound = self.pools.longest_wait(wanted.pool, wanted.demand, wanted.tasks, cost, self.patience)
                 name = self.cluster.pool_names[wanted.pool]
@@ -226,9 +226,9 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
                 )
                 self._upgrades.setdefault(each.x.job, []).append(each.upgrade)
                 self._counts["upgrades"] += 1
-        for each in present:
-            if each.x.arrival == now:
-                self._choice.remember(each, now)
+        for each in self._came:
+            self._choice.remember(each, now)
+        self._came = []
 
     def _prepay(self) -> None:
         """Let regular runs pay for the round; those whose owner cannot go on as free runs."""
@@ -248,18 +248,18 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         for each in waiting:
             own = each.size * self._usual.rounds(each.band)
             behind -= own
-            rows = [row for row in each.worth_most(now) if self.pools.can_pay(each.owner, *each.price(row))]
+            rows = [row for row in each.worth_most(now) if self.pools.can_pay(each.owner, *each.prices[row])]
             waited = now - each.since
             if each.upgrade is not None and waited >= self.patience:
                 home = each.row_in(each.pool)
-                each.upgrade.unpaid += not self.pools.can_pay(each.owner, *each.price(home))
+                each.upgrade.unpaid += not self.pools.can_pay(each.owner, *each.prices[home])
             if not rows:
                 continue
             if not self._start(each, rows, now, events):
                 free = [other for other in self._present.values() if other.run is not None and not other.since]
                 free.sort(key=lambda other: (now - other.run.start if other.run is not None else 0, -other.turn))
                 runs = {other.run: other for other in free if other.run is not None}
-                found = self.nodes.taking([each.wanted(row) for row in rows], list(runs), now)
+                found = self.nodes.taking([each.wants[row] for row in rows], list(runs), now)
                 if found is None or (waited < self.patience and found[0] > limit * (own + 2.0 * max(0.0, behind))):
                     continue
                 for run in found[1]:
@@ -271,7 +271,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         """Start free jobs in turns of their owners, anew after each start; return the events."""
         events: list[Event] = []
         waiting = (each for each in self._present.values() if not each.since and each.run is None)
-        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts)
+        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts, self.nodes)
         for each in turns:
             if self._start(each, each.worth_most(now), now, events):
                 turns.starts(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
+from marketsched.mechanisms.credits.upgrades import LATE
 from marketsched.mechanisms.credits.usual_work import band_on_nodes
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -40,19 +42,18 @@ class Present(NodeJob):
     """A job that has come and not left; others also see its class."""
 
     costs: NDArray[np.int64]  # millionths of a node of its pool a round, by option
+    prices: list[tuple[int, int]]  # the pool of each option, and that cost
+    rounds: list[float]  # announced, of each option
     band: int
+    late: int  # the round from which on it counts as late
     since: int = 0  # the round since which it is regular; 0: it is free
     pool: int = 0  # in which it became regular
     paid: int = 0  # millionths of a credit
     upgrade: PoolUpgrade | None = None  # while it waits for a regular start
 
-    def price(self, row: int) -> tuple[int, int]:
-        """Return the pool of an option, and how much of a node it takes there, millionths."""
-        return int(self.options.pool[row]), int(self.costs[row])
-
     def pays(self, pools: PoolPurses, row: int) -> bool:
         """Let its owner pay for a round of an option; tell whether it could."""
-        charged = pools.pay(self.owner, *self.price(row))
+        charged = pools.pay(self.owner, *self.prices[row])
         self.paid += charged
         return charged > 0
 
@@ -61,11 +62,13 @@ class Present(NodeJob):
         return int(np.flatnonzero(self.options.pool == pool)[0])
 
 
-def present_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses) -> Present:
+def present_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses, margin: float) -> Present:
     """Return a job at its arrival; without options if it can run nowhere."""
     facts, costs, band = facts_of(x, owner, known, cluster), pools.costs(known.options), 0
     if costs.size:
         row = facts["least"]
         device = bool(known.options.demand[row][cluster.layout.device_parts > 0].any())
         band = band_on_nodes(float(costs[row]) / CREDIT, device=device)
-    return Present(**facts, costs=costs, band=band)
+    late = x.limit - math.floor(facts["mean"] * (1.0 + margin) + LATE)
+    prices = list(zip(known.options.pool.tolist(), costs.tolist(), strict=True))
+    return Present(**facts, costs=costs, prices=prices, rounds=facts["means"].tolist(), band=band, late=late)

@@ -30,6 +30,8 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.schedulers.turns import Accounts
 
+KEPT = 4096  # costs of requests
+
 PursesOf = Literal["pool", "one"]
 
 
@@ -68,6 +70,7 @@ class PoolPurses:
         self.every = [Purses(accounts, int(n), income, carry, start) for n in sizes]
         self.purse_of = np.zeros(self.nodes.size, np.int64) if self._one else np.arange(self.nodes.size)
         self.weights = PoolWeights(cluster)
+        self._costs: dict[tuple[int, int, bytes], int] = {}  # of requests: jobs ask for the same again and again
 
     def of_pool(self, pool: int) -> Purses:
         """Return the purses that pay in a pool."""
@@ -119,15 +122,20 @@ class PoolPurses:
 
     def costs(self, options: Options) -> NDArray[np.int64]:
         """Return what each option costs a round, millionths of a node of its pool, shape (n,)."""
-        layout, found = self._cluster.layout, np.zeros(options.pool.size, np.int64)
-        device = np.maximum(layout.device_parts, 1)
-        for i, pool in enumerate(options.pool.tolist()):
-            demand = options.demand[i]
+        rows = zip(options.pool.tolist(), options.tasks.tolist(), options.demand, strict=True)
+        return np.array([self._cost(*row) for row in rows], np.int64)
+
+    def _cost(self, pool: int, tasks: int, demand: NDArray[np.int64]) -> int:
+        key = pool, tasks, demand.tobytes()
+        if key not in self._costs:
+            layout, size = self._cluster.layout, self._sizes(pool, demand)
+            device = np.maximum(layout.device_parts, 1)
             charged = np.where(layout.device_parts > 0, -(-demand // device) * device, demand)
-            size = self._sizes(pool, demand)
             share = np.where(size > 0, charged / np.maximum(size, 1), 0.0).max()
-            found[i] = math.ceil(CREDIT * int(options.tasks[i]) * min(1.0, float(share)))
-        return found
+            if len(self._costs) >= KEPT:
+                self._costs.clear()
+            self._costs[key] = math.ceil(CREDIT * tasks * min(1.0, float(share)))
+        return self._costs[key]
 
     def longest_wait(self, pool: int, demand: NDArray[np.int64], tasks: int, cost: int, ahead: int) -> float:
         """Return the rounds within which a job that is regular in a pool starts; nan: it has no bound."""

@@ -179,12 +179,24 @@ class Calendars:
         self._change(wanted, placed, start, end, 1)
 
     def _change(self, wanted: Wanted, placed: Placed, start: int, end: int, sign: int) -> None:
-        rounds = slice(max(0, start - self.first), max(0, end - self.first))
-        taken = placed.tasks[:, None] * wanted.demand
-        self._free[placed.nodes, :, rounds] += (sign * taken)[:, :, None].astype(np.int32)
-        self._pools[wanted.pool, :, rounds] += sign * taken.sum(0)[:, None]
-        if placed.devices.size:
-            self._devices[placed.devices, rounds] += (sign * placed.parts)[:, None].astype(np.int32)
+        _change_kernel(
+            self._free, self._devices, self._pools, wanted.pool, wanted.demand, *placed,
+            max(0, start - self.first), min(self._free.shape[2], max(0, end - self.first)), sign,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _change_kernel(free, devices, pool_free, pool, demand, nodes, tasks, numbers, parts, begin, end, sign):  # type: ignore[no-untyped-def]
+    """Add a placement to what is free in columns ``begin .. end - 1``, or take it off."""
+    for i in range(nodes.size):
+        for k in range(demand.size):
+            amount = sign * tasks[i] * demand[k]
+            for t in range(begin, end):
+                free[nodes[i], k, t] += amount
+                pool_free[pool, k, t] += amount
+    for i in range(numbers.size):
+        for t in range(begin, end):
+            devices[numbers[i], t] += sign * parts[i]
 
 
 @njit(cache=True)

@@ -17,6 +17,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.placement import TaskTypes, place
 
 NOW = 1  # the only round of the calendars
+Key = tuple[int, int, int, bytes]  # of what a job asks for: equal ones have room at the same time
 KEPT_OFF = 10.0  # added to the score of a node with devices, for a job without
 
 
@@ -34,6 +35,11 @@ class Run:
         return self.size * (now - self.start)
 
 
+def key_of(wanted: Wanted) -> Key:
+    """Return what tells requests apart."""
+    return wanted.pool, wanted.tasks, wanted.per_node, wanted.demand.tobytes()
+
+
 class Nodes:
     """What is free, and who runs where."""
 
@@ -44,7 +50,8 @@ class Nodes:
         self._device = cluster.layout.device_parts > 0
         self._weights = np.where(self._device, 2.0, 1.0)
         self._has_devices = cluster.layout.size[:, self._device].sum(axis=1) > 0
-        self._full: set[tuple[object, ...]] = set()  # what has found no room since something was given back
+        # what has found no room since something of the pool was given back
+        self._full: list[set[Key]] = [set() for _ in cluster.pool_names]
         self.runs: dict[Run, None] = {}
 
     def take(self, run: Run) -> None:
@@ -56,22 +63,29 @@ class Nodes:
         """Take it away again."""
         self._calendars.release(run.wanted, run.placed, NOW, NOW + 1)
         del self.runs[run]
-        self._full.clear()
+        self._full[run.wanted.pool].clear()
 
     def fits(self, wanted: Wanted) -> bool:
         """Tell whether there is room now."""
         return self._calendars.fits(wanted, NOW, 1)
 
+    def may_hold(self, keys: Iterable[Key]) -> bool:
+        """Tell whether one of these (`key_of`) may have room: not all of them are known to have none."""
+        for key in keys:  # a loop: this is asked of every waiting job in every round
+            if key not in self._full[key[0]]:
+                return True
+        return False
+
     def best(self, wanted: Iterable[tuple[int, Wanted]]) -> tuple[int, Placed] | None:
         """Return which of these, equally good ones, leaves least, and its place; None: none has room."""
         found: tuple[float, int, Wanted, Room] | None = None
         for i, each in wanted:
-            key = (each.pool, each.tasks, each.per_node, each.demand.tobytes())
-            if key in self._full:
+            key = key_of(each)
+            if key in self._full[each.pool]:
                 continue
             room = self._calendars.room(each, NOW, 1)
             if int(room.tasks.sum()) < each.tasks:
-                self._full.add(key)
+                self._full[each.pool].add(key)
                 continue
             scores = self._scores(each, room)
             least = float(scores.min())

@@ -111,7 +111,7 @@ class ClusterFairTurns(NodesMarket[NodeJob]):
         events = self._depart(now) + self._admit(now)
         self.turns.fade()
         waiting = (each for each in self._present.values() if each.run is None)
-        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts)
+        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts, self.nodes)
         for each in turns:
             if self._start(each, each.worth_most(now), now, events):
                 turns.starts(each)

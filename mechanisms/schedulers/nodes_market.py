@@ -23,7 +23,7 @@ from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
-from marketsched.mechanisms.resources.nodes import Nodes, Run
+from marketsched.mechanisms.resources.nodes import Key, Nodes, Run, key_of
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.turns import Accounts
@@ -47,6 +47,8 @@ class NodeJob:
     chances: NDArray[np.float64]  # of the cases
     values: NDArray[np.float64]  # of completions in rounds arrival, ..., as parts of the highest
     means: NDArray[np.float64]  # announced rounds, by option
+    wants: list[Wanted]  # what each option asks for
+    keys: list[Key]  # of these
     least: int  # the option that takes the least work
     size: float  # nodes of that option, as of the largest share of the whole cluster
     mean: float  # its rounds
@@ -56,11 +58,6 @@ class NodeJob:
     booking: Booking | None = None
     row: int = 0  # the option that it has
     ran: int = 0  # how many runs of it were taken back
-
-    def wanted(self, row: int) -> Wanted:
-        """Return what an option asks for."""
-        o = self.options
-        return Wanted(int(o.pool[row]), int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
 
     def worth_most(self, now: int) -> list[int]:
         """Return the options with which a start now is worth most; none if it is worth nothing.
@@ -83,9 +80,12 @@ def facts_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster) -> dict[
     sizes = (options.total / total).max(axis=1, initial=0.0) * cluster.nodes
     least = int(np.argmin(sizes * means / options.worth)) if means.size else 0
     size, mean = (float(sizes[least]), float(means[least])) if means.size else (1.0, 1.0)
+    columns = (column.tolist() for column in (options.pool, options.tasks, options.per_node))
+    wants = [Wanted(*row) for row in zip(*columns, options.demand, strict=True)]
     return {
         "x": x, "owner": owner, "options": options, "lengths": known.lengths, "chances": known.chances,
-        "values": known.values / max(highest, 1e-300), "means": means, "least": least, "size": size, "mean": mean,
+        "values": known.values / max(highest, 1e-300), "means": means,
+        "wants": wants, "keys": [key_of(each) for each in wants], "least": least, "size": size, "mean": mean,
         "important": highest / (size * mean),
     }  # fmt: skip
 
@@ -221,11 +221,11 @@ class NodesMarket(BySharesMarket, Generic[J]):
 
     def _start(self, each: J, rows: Iterable[int], now: int, events: list[Event]) -> bool:
         """Start a job with one of these options if one has room; tell whether it did."""
-        found = self.nodes.best((row, each.wanted(row)) for row in rows)
+        found = self.nodes.best((row, each.wants[row]) for row in rows)
         if found is None:
             return False
         row, placed = found
-        wanted = each.wanted(row)
+        wanted = each.wants[row]
         each.run, each.row = Run(wanted, placed, now, each.size), row
         self.nodes.take(each.run)
         length = max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.resources.nodes import Nodes
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob
 
 J = TypeVar("J", bound=NodeJob)
@@ -17,7 +18,9 @@ LEAST = 1e-9  # node-rounds: who has used nothing goes by shares
 
 
 class TurnsAnew(Generic[J]):
-    """Waiting jobs in the order in which they are tried.
+    """Waiting jobs in the order in which they are tried; those known to have no room are left out.
+
+    One that does not start changes nobody's turn, so that leaving it out changes nothing.
 
     Parameters
     ----------
@@ -26,12 +29,17 @@ class TurnsAnew(Generic[J]):
     used, parts : ndarray, shape (n,)
         Of the owners by number. Those without a part come last, among themselves by use. Equal ones go by number: by
         importance, one owner's scale would move others.
+    nodes : Nodes
+        Nothing is given back to them while the jobs are tried.
     """
 
-    def __init__(self, waiting: Iterable[J], used: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
-        self._parts, self._own = parts, dict[int, list[J]]()
+    def __init__(
+        self, waiting: Iterable[J], used: NDArray[np.float64], parts: NDArray[np.float64], nodes: Nodes
+    ) -> None:
+        self._parts, self._nodes, self._own = parts, nodes, dict[int, list[J]]()
         for each in waiting:
-            self._own.setdefault(each.owner, []).append(each)
+            if nodes.may_hold(each.keys):
+                self._own.setdefault(each.owner, []).append(each)
         for jobs in self._own.values():  # the last one is tried first
             jobs.sort(key=lambda each: (each.important, -each.turn))
         self._used = {owner: float(used[owner]) for owner in self._own}
@@ -42,8 +50,12 @@ class TurnsAnew(Generic[J]):
         heapq.heapify(heap)
         while heap:
             *_, owner = heapq.heappop(heap)
-            yield self._own[owner].pop()
-            if self._own[owner]:
+            jobs = self._own[owner]
+            while jobs and not self._nodes.may_hold(jobs[-1].keys):
+                jobs.pop()
+            if jobs:
+                yield jobs.pop()
+            if jobs:
                 heapq.heappush(heap, self._turn_of(owner))
 
     def starts(self, each: J) -> None:

@@ -17,13 +17,14 @@ from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.nodes import NOW, Nodes, Run
 from marketsched.mechanisms.resources.shapes import Shape, options_of
+from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
 from marketsched.mechanisms.schedulers.turns import Accounts
 from node_requests import CPU, GPU, LAWS, NEEDS
 
 CLUSTER = Cluster(
     (CPU, GPU), [NodeGroup("a", "a", 2, {"cpu": 8, "gpu": 2}), NodeGroup("c", "c", 2, {"cpu": 8})]
 )  # fmt: skip
-HORIZON = 120
+HORIZON, GIVE_BACK = 120, Nodes.give_back
 SIZES = {"max_concurrency": 4, "max_duration": 12, "max_value": 1e12, "max_delay": HORIZON + 20, "cluster": CLUSTER}
 
 
@@ -182,6 +183,33 @@ def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_de
     assert pools.longest_wait(0, options.demand[0], 1, costs[1], 3) == 3 + 16  # 8 credits over 2 (1 - .25 - .5) nodes
     assert np.isnan(pools.longest_wait(0, options.demand[0], 2, costs[1], 3))  # of two tasks
     assert np.isnan(pools.longest_wait(0, options_of([Shape({"cpu": 5}, {"n": (1,)})], cluster).demand[0], 1, 1, 3))
+
+
+@pytest.mark.parametrize("kind", [ClusterCredits, ClusterFairTurns])
+def test_jobs_that_are_known_to_have_no_room_change_nothing_by_being_left_out(kind, monkeypatch):
+    rules = TIGHT if kind is ClusterCredits else {}
+
+    def happened():
+        found = []
+        for seed in range(many(12)):
+            market = kind(CLUSTER.nodes, HORIZON, **SIZES, owners=["o0", "o1", "o2", "o3"], **rules)
+            found.append(play(MarketLoop(market), TruthfulOwners(drawn_jobs(seed, n=110, span=50)), HORIZON))
+        return found
+
+    shorter = happened()
+    with monkeypatch.context() as context:
+        context.setattr(Nodes, "may_hold", lambda self, keys: True)
+        assert happened() == shorter
+    with monkeypatch.context() as context:  # what is given back has to be tried again
+        context.setattr(Nodes, "give_back", forgetful)
+        assert happened() != shorter
+
+
+def forgetful(self, run):
+    """Give a run's nodes back, and go on as if requests without room still had none."""
+    full = [set(each) for each in self._full]
+    GIVE_BACK(self, run)
+    self._full = full
 
 
 @pytest.mark.parametrize("seed", range(8))
