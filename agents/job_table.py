@@ -224,6 +224,7 @@ class ListedJobs(JobTable):
             highest,
             self._numbers(lambda job: job.truth.restarts, np.bool_),
             self._numbers(lambda job: -1 if job.truth.patience is None else job.truth.patience),
+            self._numbers(lambda job: job.truth.checkpoint or 0),
             max_delay,
             (int(self.widths.max(initial=0)), longest, float(highest.max(initial=0.0))),
             lambda: _duration_laws(self._jobs),

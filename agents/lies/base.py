@@ -364,4 +364,5 @@ def restated(
         truth.shapes,
         restarts=truth.restarts if restarts is None else restarts,
         patience=truth.patience,
+        checkpoint=truth.checkpoint,
     )

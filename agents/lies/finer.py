@@ -259,7 +259,13 @@ class CopyLaw(Misreport):
             for r in other.requirements
         ]
         return StatementOfWork(
-            truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts, patience=truth.patience
+            truth.birth,
+            truth.concurrency,
+            truth.value,
+            points,
+            restarts=truth.restarts,
+            patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:

@@ -71,6 +71,9 @@ class TwoOffers(BidPrice):
         False: regular nodes alone are offered, in order of arrival, without a choice of patience. Nothing then depends
         on odds being believed. A job whose report says that it cannot restart (``restarts=False``) is offered regular
         nodes alone in any case.
+    counts_saved : bool
+        Whether limits of evictions and expected waits count what checkpoints save, as jobs state them. False: as if
+        all was lost, so that no job's checkpoint moves another job; a run that is taken back keeps its saved work.
     late_odds : float
         Odds that a regular job is in time although its expected wait is too long, before one has tried; from the 50th
         job that leaves on, and .05 until then. What seems hopeless is not tried: with .05 it would stay so.
@@ -115,6 +118,7 @@ class TwoOffers(BidPrice):
         *,
         requeue: bool = True,
         spare: bool = True,
+        counts_saved: bool = True,
         late_odds: Share = LATE_ODDS,
         **calendar: Any,
     ) -> None:
@@ -123,7 +127,8 @@ class TwoOffers(BidPrice):
         super().__init__(capacity, horizon, **calendar)
         self.takes_back = spare
         self._requeue = requeue
-        self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, spare=spare, requeue=requeue)
+        rules = {"spare": spare, "requeue": requeue, "counts_saved": counts_saved}
+        self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, **rules)
         self._came: list[tuple[WaitingJob, Signal]] = []  # of hidden duration, in the current round
         self._in_row: dict[int, WaitingJob] = {}
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
