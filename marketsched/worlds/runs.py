@@ -74,6 +74,11 @@ class Runs(JobTable):
         """Nodes needed."""
         return self._runs.widths
 
+    @cached_property
+    def checkpoints(self) -> NDArray[np.int64]:
+        """Rounds of its work after which it is saved, each time; 0: never."""
+        return np.full(len(self), self._checkpoint or 0)
+
     @property
     def revealed(self) -> bool:
         """Whether signals determine durations in every report."""
@@ -112,7 +117,7 @@ class Runs(JobTable):
             runs.values,
             np.ones(n, np.bool_),
             np.full(n, -1),
-            np.full(n, self._checkpoint or 0),
+            self.checkpoints,
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,
