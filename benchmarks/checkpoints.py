@@ -4,8 +4,8 @@
     python benchmarks/checkpoints.py lies --out lies.csv [--logs hpc2n nasa] [--loads 1] [--jobs-each 60] [--every 4]
 
 ``gain`` plays each market of `logs_table` without checkpoints, with those of every job each ``--every`` rounds, and
-with them where nobody's statement of them moves another job (``counts_saved=false``). Printed are paired differences, of
-points of the dual bound (29) and of the share of busy node time that was lost, in each cell and over logs as units.
+with them where nobody's statement of them moves another job (``counts_saved=false``). Printed are paired differences of
+points of the dual bound (29), and of the share of busy node time that was lost, in each cell and over logs as units.
 
 ``lies`` lets one job at a time say something else, the others true: that it saves its work while it does not (in a
 market where nobody does, and in one where all others do), and that it does not while it does. Its work keeps what its
@@ -19,7 +19,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -89,9 +89,10 @@ def shown_gains(rows: pd.DataFrame) -> str:
             difference = paired[one] - paired[other]
             by_log = difference.groupby(level="log").mean()
             lines.append(f"{what}, {one} less {other}: {interval(by_log)} over {len(by_log)} logs")
-            for key, part in difference.groupby(level=["log", "load"]):
+            for cell, part in difference.groupby(level=["log", "load"]):
+                name, load = cast("tuple[str, float]", cell)
                 level = paired.loc[part.index, [other, one]].mean()
-                lines.append(f"  {key[0]} {key[1]:g}: {interval(part)} ({level[other]:.1f} to {level[one]:.1f})")
+                lines.append(f"  {name} {load:g}: {interval(part)} ({level[other]:.1f} to {level[one]:.1f})")
     odds = rows.groupby("rule")[ODDS].mean()
     lines.append(odds.round(3).T.to_string())
     return "\n".join(lines)
@@ -157,7 +158,8 @@ def lies(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def shown_lies(rows: pd.DataFrame) -> str:
     """Return mean gains as text."""
     lines = []
-    for (name, lie), part in rows.groupby(["log", "lie"]):
+    for cell, part in rows.groupby(["log", "lie"]):
+        name, lie = cast("tuple[str, str]", cell)
         gain, mean = part["told"] - part["truth"], part["truth"].mean()
         up, down = int((gain > 1e-9).sum()), int((gain < -1e-9).sum())
         lines.append(f"{name}, {lie}: {interval(100 * gain / mean)} % ({up} up, {down} down of {len(part)})")

@@ -84,9 +84,10 @@ def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Repo
         return None
     shortest, longest = int(law.durations[0]), int(law.durations[-1])
     stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
-    patience, checkpoint = -1 if sow.patience is None else sow.patience, sow.checkpoint or 0
-    sizes = (shortest, longest, law.mean)
-    return Report(sow.concurrency, *law, *sizes, stairs, last, highest, sow.restarts, patience, checkpoint)
+    patience, saves = -1 if sow.patience is None else sow.patience, sow.checkpoint or 0
+    return Report(
+        sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts, patience, saves
+    )
 
 
 def last_worth(stairs: Stairs, cost: float) -> int:
