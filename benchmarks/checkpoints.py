@@ -9,7 +9,8 @@ points of the dual bound (29), and of the share of busy node time that was lost,
 
 ``lies`` lets one job at a time say something else, the others true: that it saves its work while it does not (in a
 market where nobody does, and in one where all others do), and that it does not while it does. Its work keeps what its
-true checkpoints save in any case. Printed are mean gains as a share of the mean utility of truth.
+true checkpoints save in any case. Those that lie are drawn from the jobs that run for more than ``--every`` rounds:
+to others it makes no difference. Printed are mean gains as a share of the mean utility of truth.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ def lies(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 workload = market_at(log, name, load, seed)
                 plain = list(workload.jobs)
                 saving = [with_checkpoint(job, arguments.every) for job in plain]
-                chosen = np.random.default_rng(seed).choice(len(plain), arguments.jobs_each, replace=False)
+                long = [i for i, job in enumerate(plain) if job.duration > arguments.every]
+                some = min(len(long), arguments.jobs_each)
+                chosen = np.random.default_rng(seed).choice(long, some, replace=False)
                 for lie, (has, others) in SAYS.items():
                     for place in sorted(chosen.tolist()):
                         jobs = list(saving if others else plain)
