@@ -17,11 +17,12 @@ of equal ones the most patient, then the spare one. Entry and rate are kept. A r
    jobs that stood alike (`announced`);
 4. nodes are taken back and runs start (`service`).
 
-Of what a present job reported, only its nodes move any other job: so, its entry and its nodes given, no report moves
-its path, and inside an entry the truth is optimal ex post. Between the entries it is optimal if the announced odds are
-believed (docs/mathematics.md). Payment is on completion alone, at most the value. A job whose duration is revealed gets
-an entry of the calendar of `marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for
-``max_duration`` rounds beside what is booked, and spare runs make room for what is booked.
+Of what a present job reported, only its nodes and its checkpoints move any other job: so, its entry and these given, no
+report moves its path, and inside an entry the truth about value, law and deadline is optimal ex post. Between the
+entries it is optimal if the announced odds are believed (docs/mathematics.md). Payment is on completion alone, at most
+the value. A job whose duration is revealed gets an entry of the calendar of `marketsched.mechanisms.bid_price`; regular
+jobs then start where their nodes are free for ``max_duration`` rounds beside what is booked, and spare runs make room
+for what is booked.
 """
 
 from __future__ import annotations
@@ -102,12 +103,13 @@ class TwoOffers(BidPrice):
     truthful_hidden: ClassVar[Truthful] = "none"
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "a job that asks for more nodes than it needs may start sooner, and one that names a later deadline may choose "
-        "more patience, which costs less; spare runs may be taken back",
+        "a job that asks for more nodes than it needs may start sooner, one that names a later deadline may choose "
+        "more patience, which costs less, and one that hides its checkpoints may keep its nodes; spare runs may be "
+        "taken back",
         "jobs that have left",
         "given its nodes and its offer (class and patience), truth is best for each job, whatever happens, and in the "
         "choice between the offers that its deadline allows it is best if the announced odds are believed",
-        but="more nodes than needed, a later deadline, and odds that are not believed",
+        but="more nodes than needed, a later deadline, hidden checkpoints, and odds that are not believed",
     )
 
     @legal
