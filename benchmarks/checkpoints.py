@@ -145,7 +145,7 @@ def lies(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 long = [i for i, job in enumerate(plain) if job.duration > arguments.every]
                 some = min(len(long), arguments.jobs_each)
                 chosen = np.random.default_rng(seed).choice(long, some, replace=False)
-                for lie, (has, others) in SAYS.items():
+                for lie, (has, others) in ((each, SAYS[each]) for each in SAYS if arguments.lie in each):
                     for place in sorted(chosen.tolist()):
                         jobs = list(saving if others else plain)
                         jobs[place] = (saving if has else plain)[place]
@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1500, help="of each log")
     parser.add_argument("--every", type=int, default=4, help="rounds between checkpoints")
     parser.add_argument("--mechanism", default="two-offers", help="of the lies, such as two-offers:counts_saved=false")
+    parser.add_argument("--lie", default="", help="part of the words of those that are played")
     parser.add_argument("--jobs-each", type=int, default=60, help="that lie, of each market")
     arguments = parser.parse_args()
     LOGS.update({name: (*LOGS[name][:2], arguments.jobs) for name in arguments.logs})
