@@ -174,7 +174,7 @@ def _factors(*factors: float) -> tuple[float, ...]:
 
 def _checkpoints(truth: StatementOfWork) -> Iterator[Misreport]:
     """Yield none where there are some, then others; where durations show no run is taken back."""
-    if truth.revealed or truth.shapes:
+    if truth.shapes or _shows_duration(truth):
         return
     if truth.checkpoint is not None:
         yield ClaimCheckpoints(0)
