@@ -22,6 +22,7 @@ from marketsched.mechanisms.offers.service import serve
 from marketsched.mechanisms.offers.two_offers import TwoOffers
 from marketsched.mechanisms.offers.waits import Calendars
 from offers_markets import Chosen, entry, left_in, played, random_jobs, sizes_of
+from offers_reports import World
 
 START, REQUEUE, COMPLETE = EventKind.START, EventKind.REQUEUE, EventKind.COMPLETE
 seeds = st.integers(0, 10**6)
@@ -216,6 +217,31 @@ def paths_moved(seed, **rules):
 
 def test_where_saved_work_is_not_counted_no_statement_of_it_moves_another_job():
     assert not any(paths_moved(seed, counts_saved=False) for seed in range(5))
+
+
+def test_where_saved_work_is_not_counted_the_truth_about_checkpoints_is_best_inside_an_entry():
+    for seed in range(6):
+        world = World(seed, saves=2)
+        world.rules["counts_saved"], truth = False, world.job.truth
+        for taken in (entry(SPARE, 3), entry(SPARE)):
+            best = world.played(truth, taken)[0]
+            assert all(world.played(restated(truth, checkpoint=n), taken)[0] <= best + 1e-9 for n in (0, 1, 3))
+
+
+@pytest.mark.parametrize("counts_saved", [True, False])
+def test_who_hides_its_saved_work_leaves_too_early(counts_saved):
+    """Four of eight rounds are saved when it is taken back: with the four that are left it can begin until round 11."""
+    law = [(1, 8, 1.0, None)]
+    mine = Job("mine", "a", StatementOfWork(1, 1, DeadlineValue(90.0, 15), law, checkpoint=2), 1, 8)
+    other = Job("other", "b", StatementOfWork(5, 1, DeadlineValue(90.0, 30), [(5, 5, 1.0, None)]), 5, 5)
+    ends = []
+    for every in (2, None):
+        market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40,
+                        counts_saved=counts_saved, chosen={"mine": SPARE, "other": entry(REGULAR, 0)})  # fmt: skip
+        market._hidden.learnt.usual_rounds[:] = 6.0  # a newcomer may destroy four node-rounds
+        events, _ = played(market, [mine, other], {"mine": restated_with(mine.truth, every)})
+        ends.append([e.kind for e in events if e.job == "mine"][-1])
+    assert ends == [COMPLETE, EventKind.EVICT]
 
 
 @pytest.mark.parametrize(("counts_saved", "begins"), [(True, 5), (False, 9)])
