@@ -54,6 +54,11 @@ class JobTable(Sequence[Job]):
 
     @property
     @abstractmethod
+    def checkpoints(self) -> NDArray[np.int64]:
+        """Rounds of its work after which it is saved, each time; 0: never."""
+
+    @property
+    @abstractmethod
     def names(self) -> list[str]:
         """Names of the jobs."""
 
@@ -187,6 +192,11 @@ class ListedJobs(JobTable):
         return self._numbers(lambda job: job.truth.concurrency)
 
     @cached_property
+    def checkpoints(self) -> NDArray[np.int64]:
+        """Rounds of its work after which it is saved, each time; 0: never."""
+        return self._numbers(lambda job: job.truth.checkpoint or 0)
+
+    @cached_property
     def names(self) -> list[str]:
         """Names of the jobs."""
         return [job.name for job in self._jobs]
@@ -224,6 +234,7 @@ class ListedJobs(JobTable):
             highest,
             self._numbers(lambda job: job.truth.restarts, np.bool_),
             self._numbers(lambda job: -1 if job.truth.patience is None else job.truth.patience),
+            self.checkpoints,
             max_delay,
             (int(self.widths.max(initial=0)), longest, float(highest.max(initial=0.0))),
             lambda: _duration_laws(self._jobs),

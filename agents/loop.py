@@ -71,7 +71,9 @@ class Entry:
     fewer it runs on for ever.
     """
 
-    __slots__ = ("arrived", "fate", "length", "name", "nodes", "order", "sow", "start", "truth", "withdrawn", "worth")
+    __slots__ = (
+        "arrived", "fate", "length", "name", "nodes", "order", "saved", "sow", "start", "truth", "withdrawn", "worth",
+    )  # fmt: skip
 
     def __init__(
         self, name: Any, order: int, sow: StatementOfWork, fate: Happens, nodes: int, truth: StatementOfWork
@@ -81,12 +83,27 @@ class Entry:
         self.sow = sow
         self.fate = fate
         self.nodes = nodes
-        self.truth = truth  # on a cluster its shapes say what the work makes of a booking
+        self.truth = truth  # its checkpoint says what the work keeps, its shapes what it makes of a booking
+        self.saved = 0  # rounds of its work that runs which were taken back have saved
         self.length: int | None = None  # of a run on a cluster, rounds
         self.worth = 1.0  # of its completion, compared with the value curve
         self.arrived = False
         self.withdrawn = False
         self.start: int | None = None
+
+    @property
+    def remaining(self) -> int | None:
+        """Rounds that a run which begins now takes; None: not known here, or it has too few nodes to end."""
+        if self.fate.duration is None or self.sow.concurrency < self.nodes:
+            return None
+        return self.fate.duration - self.saved
+
+    def taken_back(self, now: int) -> None:
+        """Note that the run is over before round ``now``: the work keeps what its true checkpoints have saved."""
+        assert self.start is not None
+        if self.truth.checkpoint is not None:
+            self.saved += (now - self.start) // self.truth.checkpoint * self.truth.checkpoint
+        self.start = None
 
 
 _by_order = attrgetter("order")
@@ -158,8 +175,8 @@ class MarketLoop:
         own : bool
             True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
         truth : StatementOfWork, optional
-            On a cluster its shapes say what the job makes of its booking; None: that of ``fate``, if it is a `Job`,
-            or else the report.
+            Its checkpoint says what a run that is taken back keeps, and on a cluster its shapes what the job makes of
+            its booking; None: that of ``fate``, if it is a `Job`, or else the report.
         """
         told = {"owner": owner} if self._takes_owner else {}
         with timed("submit", self.now):
@@ -280,9 +297,7 @@ class MarketLoop:
         entry = self.entries.get(name)
         if entry is None or not entry.arrived:
             return None
-        duration = entry.fate.duration if entry.sow.concurrency >= entry.nodes else None
-        if entry.sow.shapes:
-            duration = self._run_on_cluster(entry)
+        duration = self._run_on_cluster(entry) if entry.sow.shapes else entry.remaining
         found = self.mechanism.booked(name, duration)
         if found is None or found[1] is None or duration is None:
             return None if found is None else (None, 0.0)
@@ -315,7 +330,7 @@ class MarketLoop:
             legal = ", ".join(REMOVALS)
             raise MechanismFault(f"{event!r}: expected one of start, requeue, {legal}, with a finite payment")
         if event.kind is EventKind.REQUEUE:
-            entry.start = None
+            entry.taken_back(self.now)
             self._held -= entry.sow.concurrency
         elif event.kind is not EventKind.START:
             self._leave(entry)
@@ -328,7 +343,7 @@ class MarketLoop:
         """Tell whether a job ran its last round in the one just cleared: a run that was taken back did not."""
         if self.entries.get(entry.name) is not entry or entry.start is None:
             return False
-        duration = entry.fate.duration if entry.length is None else entry.length
+        duration = entry.remaining if entry.length is None else entry.length
         return duration is not None and entry.start + duration == self.now
 
     def _by_own_clock(self, event: Event) -> Event:
@@ -341,12 +356,9 @@ class MarketLoop:
 
     def _schedule_end(self, entry: Entry) -> None:
         assert entry.start is not None
-        if entry.sow.shapes:
-            length = self._run_on_cluster(entry)
-            if length is not None:
-                self._ending[entry.start + length - 1].append(entry)
-        elif entry.fate.duration is not None and entry.sow.concurrency >= entry.nodes:  # else it runs for ever
-            self._ending[entry.start + entry.fate.duration - 1].append(entry)
+        length = self._run_on_cluster(entry) if entry.sow.shapes else entry.remaining
+        if length is not None:
+            self._ending[entry.start + length - 1].append(entry)
 
     def _run_on_cluster(self, entry: Entry) -> int | None:
         """Note what a job makes of its booking, and return for how long it occupies it; None: it has none."""

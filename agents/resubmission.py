@@ -83,7 +83,14 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
         durations, probabilities = _durations_given(job)
         points = [Requirement(now, d, p, job.signal) for d, p in zip(durations, probabilities, strict=True)]
     return StatementOfWork(
-        now, truth.concurrency, truth.value, points, truth.shapes, restarts=truth.restarts, patience=truth.patience
+        now,
+        truth.concurrency,
+        truth.value,
+        points,
+        truth.shapes,
+        restarts=truth.restarts,
+        patience=truth.patience,
+        checkpoint=truth.checkpoint,
     )
 
 

@@ -44,10 +44,10 @@ class RunResult:
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
         ``concurrency`` (nodes needed); ``declared_concurrency`` (nodes held); ``arrival``;
         ``duration`` (real, rounds); ``planned_start`` (the plan's start for the case that occurs); ``start`` (first
-        round of its last run; missing if that was taken back); ``completion`` (start +
+        round of its last run; missing if that was taken back); ``completion`` (start + what was left of the
         duration); ``removed`` (round of the drop, cancellation or eviction); ``runs`` (how often it started) and
-        ``lost_node_rounds`` (of runs taken back or evicted); ``outcome`` (one of ``OUTCOMES``); ``value``,
-        ``payment``, ``utility`` (realised); ``estimated_utility`` (of the plan). Of a job that was
+        ``lost_node_rounds`` (of runs taken back or evicted, less what they saved); ``outcome`` (one of ``OUTCOMES``);
+        ``value``, ``payment``, ``utility`` (realised); ``estimated_utility`` (of the plan). Of a job that was
         submitted again, declared concurrency, plan and outcome are those of the second statement.
         ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
         waiting or not yet submitted at the end.
@@ -213,11 +213,13 @@ class JobRows:
         stated = {what: _last(statements["job"], statements[what], n_jobs) for what in STATEMENT.names or ()}
         self.declared, self.planned, self.estimate = stated["declared"], stated["planned"], stated["estimate"]
         self.runs = np.bincount(of[kinds == RowKind.START], minlength=n_jobs).astype(np.uint32)
-        self.lost_runs = _lost_runs(events)
+        self.lost_runs, taken_back = _lost_runs(events)
         self.start[latest("kind", RowKind.START, RowKind.REQUEUE) == RowKind.REQUEUE] = 0
         job, first_round, after_it = self.lost_runs.T
-        lost = np.zeros(n_jobs, dtype=np.int64)
-        np.add.at(lost, job, self.declared[job] * (after_it - first_round))
+        lost, rounds = np.zeros(n_jobs, dtype=np.int64), after_it - first_round
+        every, stay = self._jobs.checkpoints[job], self.outcome[job] != OUTCOMES.index("evicted")
+        rounds = np.where((every > 0) & taken_back & stay, rounds % np.maximum(1, every), rounds)
+        np.add.at(lost, job, self.declared[job] * rounds)
         self.lost, self.requeues = lost, int(np.count_nonzero(kinds == RowKind.REQUEUE))
 
     def __len__(self) -> int:
@@ -391,13 +393,16 @@ def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
     }
 
 
-def _lost_runs(events: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return job, first round and first round without it of each run that was taken back or evicted, shape (n, 3)."""
+def _lost_runs(events: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return job, first round and first round without it of each run that was taken back or evicted, shape (n, 3).
+
+    The second array, shape (n,), tells whether the run was taken back, and its job stayed.
+    """
     rows = np.flatnonzero(np.isin(events["kind"], (RowKind.START, RowKind.REQUEUE, RowKind.EVICT)))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]  # each job's together, as they happened
     job, kind, when = (events[name][rows].astype(np.int64) for name in ("job", "kind", "round"))
     ended = np.flatnonzero((kind[1:] != RowKind.START) & (kind[:-1] == RowKind.START) & (job[1:] == job[:-1]))
-    return np.column_stack([job[ended], when[ended], when[ended + 1]])
+    return np.column_stack([job[ended], when[ended], when[ended + 1]]), kind[ended + 1] == RowKind.REQUEUE
 
 
 def _last(jobs: NDArray[Any], values: NDArray[Any], n_jobs: int, default: int = 0) -> NDArray[Any]:

@@ -119,12 +119,13 @@ def log_of(name: str, window: int) -> JobLog:
     return JobLog(table.iloc[: len(table) - window * n_jobs], log.source, log.nodes)
 
 
-def market_at(log: JobLog, name: str, load: float, seed: int) -> Workload:
+def market_at(log: JobLog, name: str, load: float, seed: int, rule: LogRule | None = None) -> Workload:
     """Return the market of a log at a load."""
+    rule = rule or LogRule()
     _, nodes, n_jobs = LOGS[name]
     window = Window(most_jobs=n_jobs, capacity=nodes)
-    stretch = market_of(log, window, LogRule(), rng=seed).load / load
-    return market_of(log, replace(window, stretch=stretch), LogRule(), rng=seed)
+    stretch = market_of(log, window, rule, rng=seed).load / load
+    return market_of(log, replace(window, stretch=stretch), rule, rng=seed)
 
 
 def bound_of(workload: Workload) -> float:

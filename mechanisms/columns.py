@@ -72,6 +72,7 @@ class JobColumns:
     highest: NDArray[np.float64]  # (n,), the value of any completion, of the whole curve
     restarts: NDArray[np.bool_]  # (n,), whether a run that is taken back can begin anew
     patience: NDArray[np.int64]  # (n,), rounds that it agrees to wait for a start; -1: it does not say
+    checkpoints: NDArray[np.int64]  # (n,), rounds of its work after which it is saved, each time; 0: never
     max_delay: int  # S, rounds: the steps hold for completions before birth + S
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
     announced: Callable[[], DurationLaws]  # what `laws` returns

@@ -33,6 +33,7 @@ from marketsched.mechanisms.values import ValueCurve, check_curve
 
 _ONE_OR_MORE = Whole(1, EXACT)
 _PATIENCE = Whole(0, LAST_REPORTED)
+_CHECKPOINT = Whole(1, LAST_REPORTED)
 
 
 class StatementOfWork:
@@ -56,12 +57,16 @@ class StatementOfWork:
     patience : int, optional
         Rounds that the owner agrees to wait for a start, where a mechanism sells patience (`TwoOffers`): the largest
         posted one up to it is taken. None: the mechanism chooses, of those that the deadline allows.
+    checkpoint : int, optional
+        Rounds of its work after which the job saves it, each time: a run that is taken back after s rounds keeps
+        ``s // checkpoint * checkpoint`` of them, and the next run needs so many less. The law is that of runs that do
+        this: what saving takes is part of their durations. None: a run that is taken back loses all. Not with shapes.
 
     Raises
     ------
     InvalidReportError
         If a field is malformed, the law is empty, an arrival lies before ``birth``, probabilities are negative, not
-        finite, or add up to more than 1 + 1e-9, or law and first shape disagree.
+        finite, or add up to more than 1 + 1e-9, law and first shape disagree, or there are shapes and a checkpoint.
 
     Examples
     --------
@@ -72,13 +77,16 @@ class StatementOfWork:
     """
 
     # Of a report that was moved only the one it comes from: a million runs of recurring jobs share few laws.
-    __slots__ = ("_law", "_moved_from", "_span", "birth", "concurrency", "patience", "restarts", "shapes", "value")
+    __slots__ = (
+        "_law", "_moved_from", "_span", "birth", "checkpoint", "concurrency", "patience", "restarts", "shapes", "value",
+    )  # fmt: skip
     birth: int
     concurrency: int
     value: ValueCurve
     shapes: tuple[Shape, ...]
     restarts: bool
     patience: int | None
+    checkpoint: int | None
     _law: Law | None
     _moved_from: StatementOfWork | None
     _span: tuple[int, int] | None  # shortest and longest duration, once they were asked for
@@ -93,10 +101,11 @@ class StatementOfWork:
         *,
         restarts: bool = True,
         patience: int | None = None,
+        checkpoint: int | None = None,
     ) -> None:
         given = (r if isinstance(r, Requirement) else as_requirement(i, r) for i, r in enumerate(requirements))
         law = law_of([(r.arrival, r.duration, r.probability, r.signal) for r in given])
-        self._set(birth, concurrency, value, law, check_shapes(shapes), restarts, patience)
+        self._set(birth, concurrency, value, law, check_shapes(shapes), restarts, patience, checkpoint)
 
     @classmethod
     def of_points(
@@ -108,12 +117,13 @@ class StatementOfWork:
         *,
         restarts: bool = True,
         patience: int | None = None,
+        checkpoint: int | None = None,
     ) -> StatementOfWork:
         """Build a statement from points each of which was checked by itself.
 
         Parameters
         ----------
-        birth, concurrency, value, restarts, patience
+        birth, concurrency, value, restarts, patience, checkpoint
             As for the constructor.
         points : sequence of (arrival, duration, probability, signal)
             Rounds, rounds, and the fields of a legal `Requirement`.
@@ -124,7 +134,9 @@ class StatementOfWork:
             As the constructor, for all but single points.
         """
         self = cls.__new__(cls)
-        self._set(birth, concurrency, value, law_of(points), restarts=restarts, patience=patience)
+        self._set(
+            birth, concurrency, value, law_of(points), restarts=restarts, patience=patience, checkpoint=checkpoint
+        )
         return self
 
     @classmethod
@@ -188,6 +200,7 @@ class StatementOfWork:
         revealed: bool = True,
         restarts: bool = True,
         patience: int | None = None,
+        checkpoint: int | None = None,
     ) -> StatementOfWork:
         """Build a statement from columns; the fast way for large laws.
 
@@ -201,7 +214,7 @@ class StatementOfWork:
             Probability of each point.
         revealed : bool
             True: the signal is the duration. False: there is no signal.
-        restarts, patience
+        restarts, patience, checkpoint
             As for the constructor.
 
         Raises
@@ -232,7 +245,7 @@ class StatementOfWork:
             starts = np.flatnonzero(np.r_[True, np.diff(a) > 0])
             law = Law(a, d, p, np.r_[starts, a.size], a[starts], (None,) * starts.size)
         self = cls.__new__(cls)
-        self._set(birth, concurrency, value, law, restarts=restarts, patience=patience)
+        self._set(birth, concurrency, value, law, restarts=restarts, patience=patience, checkpoint=checkpoint)
         return self
 
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
@@ -264,7 +277,9 @@ class StatementOfWork:
             raise InvalidReportError(place="arrival", value=last, legal=f"a whole number in [1, {LAST_REPORTED}]")
         check_curve(value)
         made = type(self).__new__(type(self))
-        made._store(birth, self.concurrency, value, None, self.shapes, self.restarts, self.patience, first)
+        made._store(
+            birth, self.concurrency, value, None, self.shapes, self.restarts, self.patience, self.checkpoint, first
+        )
         return made
 
     @property
@@ -313,6 +328,7 @@ class StatementOfWork:
         shapes: tuple[Shape, ...] = (),
         restarts: bool = True,
         patience: int | None = None,
+        checkpoint: int | None = None,
     ) -> None:
         """Check what both constructors share, then store."""
         birth = _ONE_OR_MORE.check("birth", birth, InvalidReportError)
@@ -332,9 +348,13 @@ class StatementOfWork:
             raise InvalidReportError(place="restarts", value=restarts, legal="true or false")
         if patience is not None:
             patience = _PATIENCE.check("patience", patience, InvalidReportError)
+        if checkpoint is not None:
+            checkpoint = _CHECKPOINT.check("checkpoint", checkpoint, InvalidReportError)
+            if shapes:
+                raise InvalidReportError(place="checkpoint", value=checkpoint, legal="None, of a job with shapes")
         for array in law[:5]:
             array.flags.writeable = False
-        self._store(birth, concurrency, value, law, shapes, restarts, patience)
+        self._store(birth, concurrency, value, law, shapes, restarts, patience, checkpoint)
 
     def _store(
         self,
@@ -345,6 +365,7 @@ class StatementOfWork:
         shapes: tuple[Shape, ...] = (),
         restarts: bool = True,
         patience: int | None = None,
+        checkpoint: int | None = None,
         moved_from: StatementOfWork | None = None,
     ) -> None:
         store = object.__setattr__
@@ -354,6 +375,7 @@ class StatementOfWork:
         store(self, "shapes", shapes)
         store(self, "restarts", restarts)
         store(self, "patience", patience)
+        store(self, "checkpoint", checkpoint)
         store(self, "_law", law)
         store(self, "_moved_from", moved_from)
         store(self, "_span", None)
@@ -365,7 +387,8 @@ class StatementOfWork:
         raise AttributeError(f"a StatementOfWork is never changed: cannot delete {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.birth, self.concurrency, self.value, self.law, self.shapes, self.restarts, self.patience)
+        more = (self.shapes, self.restarts, self.patience, self.checkpoint)
+        return _rebuild, (self.birth, self.concurrency, self.value, self.law, *more)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
@@ -387,7 +410,8 @@ class StatementOfWork:
             return NotImplemented
         return (
             (self.birth, self.concurrency, self.value) == (other.birth, other.concurrency, other.value)
-            and (self.shapes, self.restarts, self.patience) == (other.shapes, other.restarts, other.patience)
+            and (self.shapes, self.restarts) == (other.shapes, other.restarts)
+            and (self.patience, self.checkpoint) == (other.patience, other.checkpoint)
             and self.law.group_signals == other.law.group_signals
             and all(np.array_equal(x, y) for x, y in zip(self.law[:5], other.law[:5], strict=True))
         )
@@ -401,6 +425,7 @@ class StatementOfWork:
         shown = ", ".join(map(repr, points[:3])) + (f", ... {len(points)} in all" if len(points) > 3 else "")
         more = (f", shapes={self.shapes!r}" if self.shapes else "") + ("" if self.restarts else ", restarts=False")
         more += "" if self.patience is None else f", patience={self.patience}"
+        more += "" if self.checkpoint is None else f", checkpoint={self.checkpoint}"
         return (
             f"StatementOfWork(birth={self.birth}, concurrency={self.concurrency}, "
             f"value={self.value!r}, requirements=[{shown}]{more})"

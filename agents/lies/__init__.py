@@ -8,6 +8,7 @@ from marketsched.agents.lies.base import count_of as count_of
 from marketsched.agents.lies.base import misreport_from as misreport_from
 from marketsched.agents.lies.finer import AddDuration as AddDuration
 from marketsched.agents.lies.finer import AddStep as AddStep
+from marketsched.agents.lies.finer import ClaimCheckpoints as ClaimCheckpoints
 from marketsched.agents.lies.finer import ClaimRestarts as ClaimRestarts
 from marketsched.agents.lies.finer import CopyLaw as CopyLaw
 from marketsched.agents.lies.finer import EndValue as EndValue

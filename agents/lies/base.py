@@ -344,8 +344,9 @@ def restated(
     value: ValueCurve | None = None,
     points: list[Requirement] | None = None,
     restarts: bool | None = None,
+    checkpoint: int | None = None,
 ) -> StatementOfWork:
-    """Return ``truth`` with some of its parts replaced; points without probability are not reported.
+    """Return ``truth`` with some of its parts replaced; points without probability, and checkpoint 0, are not reported.
 
     Raises
     ------
@@ -364,4 +365,5 @@ def restated(
         truth.shapes,
         restarts=truth.restarts if restarts is None else restarts,
         patience=truth.patience,
+        checkpoint=truth.checkpoint if checkpoint is None else checkpoint or None,
     )

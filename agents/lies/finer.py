@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from marketsched.agents.lies.base import Bounds, Misreport, figure, number, restated, whole
+from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, restated, whole
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue
 from marketsched.mechanisms.errors import InvalidReportError
@@ -186,6 +186,32 @@ class ClaimRestarts(Misreport):
 
 
 @dataclass(frozen=True)
+class ClaimCheckpoints(Misreport):
+    """Other checkpoints than the work has; what a run that is taken back keeps stays as it is. Size: 1.
+
+    Parameters
+    ----------
+    every : int
+        Rounds of its work after which it says that it saves it, each time; 0: it says that it does not.
+    """
+
+    every: int = whole("every", 0, None)
+
+    kind = "claim-checkpoints"
+
+    def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
+        """Return the report with these checkpoints."""
+        return restated(truth, checkpoint=self.every)
+
+    def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
+        return 1.0
+
+    def words(self, truth: StatementOfWork) -> str:
+        when = f"saved every {count_of(self.every, 'round')}" if self.every else "never saved"
+        return f"says that its work is {when}"
+
+
+@dataclass(frozen=True)
 class AddDuration(Misreport):
     """A share of the heaviest case moves to a duration that the law does not have: it has one more. Size: the share.
 
@@ -259,7 +285,13 @@ class CopyLaw(Misreport):
             for r in other.requirements
         ]
         return StatementOfWork(
-            truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts, patience=truth.patience
+            truth.birth,
+            truth.concurrency,
+            truth.value,
+            points,
+            restarts=truth.restarts,
+            patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:

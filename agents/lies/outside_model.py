@@ -64,7 +64,14 @@ class DelaySubmission(Misreport):
         points = [Requirement(max(r.arrival, birth), r.duration, r.probability, r.signal) for r in truth.requirements]
         value = value_until(truth, truth.birth + public.max_delay - 1, public)
         return StatementOfWork(
-            birth, truth.concurrency, value, points, truth.shapes, restarts=truth.restarts, patience=truth.patience
+            birth,
+            truth.concurrency,
+            value,
+            points,
+            truth.shapes,
+            restarts=truth.restarts,
+            patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
@@ -115,7 +122,13 @@ class SplitNodes(Misreport):
             raise InvalidReportError(f"{nodes} of {claim.concurrency} nodes: expected a true part of them")
         value = ScaleValue(nodes / claim.concurrency).report(claim, public).value
         return StatementOfWork(
-            claim.birth, nodes, value, claim.requirements, restarts=claim.restarts, patience=claim.patience
+            claim.birth,
+            nodes,
+            value,
+            claim.requirements,
+            restarts=claim.restarts,
+            patience=claim.patience,
+            checkpoint=claim.checkpoint,
         )
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:

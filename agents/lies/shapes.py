@@ -42,7 +42,14 @@ def reshaped(truth: StatementOfWork, shapes: Iterable[Shape]) -> StatementOfWork
         Requirement(r.arrival, durations[known.index(r.duration)], r.probability, r.signal) for r in truth.requirements
     ]
     return StatementOfWork(
-        truth.birth, first.tasks, truth.value, points, new, restarts=truth.restarts, patience=truth.patience
+        truth.birth,
+        first.tasks,
+        truth.value,
+        points,
+        new,
+        restarts=truth.restarts,
+        patience=truth.patience,
+        checkpoint=truth.checkpoint,
     )
 
 
@@ -385,7 +392,13 @@ def scaled_durations(
     """Return ``truth`` with all durations mapped, those of its shapes too; ``points`` is the law without shapes."""
     if not truth.shapes:
         return StatementOfWork(
-            truth.birth, truth.concurrency, truth.value, points, restarts=truth.restarts, patience=truth.patience
+            truth.birth,
+            truth.concurrency,
+            truth.value,
+            points,
+            restarts=truth.restarts,
+            patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
     mapped = [
         replace(shape, on={kind: tuple(map(scaled, durations)) for kind, durations in shape.on.items()})

@@ -51,6 +51,7 @@ class JobEntry(Strict):
     signal: int | float | str | None = None
     restarts: StrictBool = True
     patience: Annotated[int | None, Maybe(Whole(0))] = None
+    checkpoint: Any = None
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -81,7 +82,7 @@ class JobEntry(Strict):
 
     def _fields(self) -> dict[str, Any]:
         said = {"concurrency": self.concurrency, "value": self.value, "requirements": self.requirements}
-        return {**said, "restarts": self.restarts, "patience": self.patience}
+        return {**said, "restarts": self.restarts, "patience": self.patience, "checkpoint": self.checkpoint}
 
     def job(self, rng: np.random.Generator) -> Job:
         """Return the job; missing values of the entry are drawn from ``rng``.

@@ -67,8 +67,8 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
         Round of submission, >= 1.
     fields : mapping
         ``concurrency``, ``value``, ``requirements``, if a run cannot start again ``restarts: false``, and perhaps
-        ``patience``, as in the replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and perhaps
-        ``revealed``.
+        ``patience`` and ``checkpoint``, as in the replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and
+        perhaps ``revealed``.
     limits : ReportLimits, optional
         The announced limits of the market.
 
@@ -83,7 +83,7 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
 def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfWork:
     if limits.cluster is not None:
         return _shaped(birth, fields, limits, limits.cluster)
-    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts", "patience"))
+    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts", "patience", "checkpoint"))
     concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
     ranked = _is_ranked(table["value"])
     value = None if ranked else _value(table["value"], limits)
@@ -94,7 +94,20 @@ def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfW
     if value is None:
         value = _rank(table["value"], concurrency, points, limits)
     more = {"restarts": table.get("restarts", True), "patience": table.get("patience")}
+    more["checkpoint"] = None if table.get("checkpoint") is None else _every(table["checkpoint"])
     return StatementOfWork.of_points(birth, concurrency, value, points, **more)
+
+
+def _every(fields: object) -> int:
+    """Return the rounds between checkpoints; what they cost is not stated, as it is in the durations of the law."""
+    table = _table("checkpoint", fields, ("every",), ("cost",))
+    with placed("checkpoint"):
+        every = Whole(1, LAST_ROUND).check("every", table["every"], InvalidReportError)
+        cost = table.get("cost", 0)
+        if isinstance(cost, bool) or cost != 0:
+            legal = "0, or nothing: durations in requirements are those of runs that save their work"
+            raise InvalidReportError(place="cost", value=cost, legal=legal)
+    return every
 
 
 def _shaped(birth: int, fields: object, limits: ReportLimits, cluster: Cluster) -> StatementOfWork:
@@ -189,6 +202,8 @@ def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
     found = {"concurrency": sow.concurrency, "value": value_to_json(sow.value), "requirements": rows}
     if sow.patience is not None:
         found["patience"] = sow.patience
+    if sow.checkpoint is not None:
+        found["checkpoint"] = {"every": sow.checkpoint}
     return found if sow.restarts else {**found, "restarts": False}
 
 

@@ -61,6 +61,11 @@ _SHAPE = _object(
     worth={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     law={"type": "array", "items": {"type": "number"}, "description": "Probabilities, one for each duration."},
 )
+_CHECKPOINT = _object(
+    ("every",),
+    every={"type": "integer", "minimum": 1, "description": "Rounds of work after which it is saved, each time."},
+    cost={"const": 0, "description": "What saving takes is in the durations."},
+)
 _OF_NODES = _object(
     ("concurrency", "value", "requirements"),
     concurrency={"type": "integer", "minimum": 1},
@@ -68,6 +73,7 @@ _OF_NODES = _object(
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
     restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
     patience={"type": "integer", "minimum": 0, "description": "Rounds to wait for a start, where patience is sold."},
+    checkpoint=_CHECKPOINT,
 )
 _ON_CLUSTER = _object(
     ("value", "arrival", "shapes"),

@@ -67,6 +67,9 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
         found["arrival"] = here.round_of("arrival", statement["arrival"])
     if "patience" in statement:
         found["patience"] = here.rounds_in("patience", statement["patience"])
+    if isinstance(statement.get("checkpoint"), Mapping) and "every" in statement["checkpoint"]:
+        every = here.rounds_in("checkpoint.every", statement["checkpoint"]["every"])
+        found["checkpoint"] = {**statement["checkpoint"], "every": every}
     if isinstance(statement.get("shapes"), list):
         found["shapes"] = [_shape(here, i, shape) for i, shape in enumerate(statement["shapes"])]
     return found

@@ -45,10 +45,12 @@ class Runs(JobTable):
         The laws that differ: rounds from the birth to the arrival, rounds of the run, and probabilities.
     revealed : bool
         Whether durations are seen at arrival.
+    checkpoint : int, optional
+        Of each statement, see `StatementOfWork`.
     """
 
-    def __init__(self, runs: RunColumns, laws: Sequence[Law], *, revealed: bool) -> None:
-        self._runs, self._laws, self._revealed = runs, laws, revealed
+    def __init__(self, runs: RunColumns, laws: Sequence[Law], *, revealed: bool, checkpoint: int | None = None) -> None:
+        self._runs, self._laws, self._revealed, self._checkpoint = runs, laws, revealed, checkpoint
         for column in runs:
             column.flags.writeable = False
 
@@ -71,6 +73,11 @@ class Runs(JobTable):
     def widths(self) -> NDArray[np.int64]:
         """Nodes needed."""
         return self._runs.widths
+
+    @cached_property
+    def checkpoints(self) -> NDArray[np.int64]:
+        """Rounds of its work after which it is saved, each time; 0: never."""
+        return np.full(len(self), self._checkpoint or 0)
 
     @property
     def revealed(self) -> bool:
@@ -110,6 +117,7 @@ class Runs(JobTable):
             runs.values,
             np.ones(n, np.bool_),
             np.full(n, -1),
+            self.checkpoints,
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,
@@ -154,7 +162,9 @@ class Runs(JobTable):
         if kind not in self._firsts:
             waits, durations, probabilities = self._laws[kind[0]]
             law = (1 + waits, durations, probabilities)
-            self._firsts[kind] = StatementOfWork.from_arrays(1, kind[1], curve, *law, revealed=self._revealed)
+            self._firsts[kind] = StatementOfWork.from_arrays(
+                1, kind[1], curve, *law, revealed=self._revealed, checkpoint=self._checkpoint
+            )
         return self._firsts[kind].moved(birth, curve)
 
     @abstractmethod

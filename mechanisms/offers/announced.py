@@ -48,6 +48,22 @@ class Report(NamedTuple):
     highest: float  # value of any completion, credits
     restarts: bool  # whether the job can begin anew
     patience: int  # rounds that it agrees to wait for a start; -1: it does not say
+    checkpoint: int  # rounds of its work after which it is saved, each time; 0: never
+
+    def saved(self, rounds: int) -> int:
+        """Return how many of the rounds of a run that is taken back are saved."""
+        return rounds // self.checkpoint * self.checkpoint if self.checkpoint else 0
+
+    def last_start(self, rate: float, saved: int = 0, worked: int = 0) -> int:
+        """Return the last round in which a start could bring anything, at ``rate`` credits per node and round.
+
+        ``saved`` rounds of the work are saved, and it did not end in ``worked``: the law is that of the rest given so.
+        """
+        shortest = self.shortest
+        if saved:
+            longer = self.durations[self.durations > worked]
+            shortest = int(longer[0]) - saved if longer.size else 1  # an announced law that was wrong says nothing
+        return last_worth(self.stairs, rate * self.width * shortest) - shortest
 
 
 def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
@@ -68,8 +84,10 @@ def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Repo
         return None
     shortest, longest = int(law.durations[0]), int(law.durations[-1])
     stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
-    patience = -1 if sow.patience is None else sow.patience
-    return Report(sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts, patience)
+    patience, saves = -1 if sow.patience is None else sow.patience, sow.checkpoint or 0
+    return Report(
+        sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts, patience, saves
+    )
 
 
 def last_worth(stairs: Stairs, cost: float) -> int:

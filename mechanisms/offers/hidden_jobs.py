@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.announced import Report, cell_of, last_worth, usual_length
+from marketsched.mechanisms.offers.announced import Report, cell_of, usual_length
 from marketsched.mechanisms.offers.departures import Learnt
 from marketsched.mechanisms.offers.menu import Entries, TwoOffersMenu
 from marketsched.mechanisms.offers.patience import ONE, POSTED
@@ -53,6 +53,8 @@ class HiddenJobs:
         Whether spare nodes are offered, and patience; else regular nodes in order of arrival alone.
     requeue : bool
         Whether a run that is taken back leaves its job in the queue.
+    counts_saved : bool
+        Whether limits of evictions and expected waits count what stated checkpoints save.
 
     Attributes
     ----------
@@ -64,12 +66,21 @@ class HiddenJobs:
         Per offer, of jobs and of their reported values: those that have left, times their announced chances, and those
         completed in time.
     lost : list of int
-        Runs that were taken back, and their node-rounds.
+        Runs that were taken back, and their node-rounds that were not saved.
     gone : list of int
         Rows that were given back at the beginning of the round: of jobs that left then, or in the round before.
     """
 
-    def __init__(self, capacity: int, max_duration: int, late_odds: float, *, spare: bool, requeue: bool) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        max_duration: int,
+        late_odds: float,
+        *,
+        spare: bool,
+        requeue: bool,
+        counts_saved: bool = True,
+    ) -> None:
         self.present, self.learnt = Present(), Learnt(late_odds)
         self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE))
         self.patience = POSTED if spare else ONE
@@ -78,12 +89,13 @@ class HiddenJobs:
         self.lost = [0, 0]
         self.gone: list[int] = []
         self._capacity, self._max_duration = capacity, max_duration
-        self._spare, self._requeue = spare, requeue
+        self._spare, self._requeue, self._counts_saved = spare, requeue, counts_saved and requeue
         self._running = 0  # jobs
         self._calendars = Calendars()
         self._menu: TwoOffersMenu | None = None  # of the next arrival; None: somebody has come or gone since
         self._reports: dict[int, Report] = {}  # by row
         self._chances: dict[int, float] = {}
+        self._kept: dict[int, tuple[int, int]] = {}  # rounds saved, and the most that it worked; by row
 
     def begin_round(self, now: int) -> list[Left]:
         """Remove who can bring nothing any more, learn from all that have left, and post the rates of the round."""
@@ -99,6 +111,7 @@ class HiddenJobs:
                 if start:
                     self._end(offer, self._reports[row].width)
             del self._reports[row]
+            self._kept.pop(row, None)
         self.present.give_back(self.gone)
         self.rates.post(now, self.learnt)
         self._menu = None
@@ -133,7 +146,7 @@ class HiddenJobs:
         rate, length, width = float(entries.rates[chosen]), usual_length(report.mean), report.width
         row = self.present.add(
             offer, width, band_of(width, self._capacity), rate=rate, latest=now + patience,
-            last_start=last_worth(report.stairs, rate * width * report.shortest) - report.shortest,
+            last_start=report.last_start(rate), every=report.checkpoint if self._counts_saved else 0,
             cell=cell_of(int(entries.waits[chosen]), min(report.last - now, patience + length), length),
             group=group_of(width, self._capacity, report.longest), mean=report.mean,
             density=report.highest / (width * report.mean),
@@ -154,7 +167,7 @@ class HiddenJobs:
         for row in taken.tolist():
             start, width = int(starts[row]), reports[row].width
             self.lost[0] += 1
-            self.lost[1] += width * (now - start)
+            self.lost[1] += width * (now - start - self._keep(row, now - start))
             self._end(int(jobs["offer"][row]), width)
             back.append((row, start))
         begun = started.tolist()
@@ -164,11 +177,27 @@ class HiddenJobs:
             jobs["stop"][row] = self._stop(now, float(jobs["rate"][row]), reports[row])
         return Served(back, begun)
 
+    def saved(self, row: int) -> int:
+        """Return how many rounds of a job's work are saved, by its statement."""
+        return self._kept.get(row, (0, 0))[0]
+
+    def _keep(self, row: int, rounds: int) -> int:
+        """Note what is saved of a run of so many rounds that was taken back; return how many rounds."""
+        job, report = self.present.jobs[row], self._reports[row]
+        if not report.checkpoint or not self._requeue:
+            return 0
+        before, most = self._kept.get(row, (0, 0))
+        saved, worked = before + report.saved(rounds), max(most, before + rounds)
+        self._kept[row] = saved, worked
+        job["saved"] = saved if self._counts_saved else 0
+        job["last_start"] = min(int(job["latest"]), report.last_start(float(job["rate"]), saved, worked))
+        return saved - before
+
     def complete(self, row: int, now: int) -> float:
-        """Note that a job has run its last round in ``now - 1``; return its payment."""
+        """Note that a job has run its last round in ``now - 1``; return its payment, for the run that ends here."""
         job, report = self.present.jobs[row], self._reports[row]
         used = now - int(job["start"])
-        job["state"], job["used"], job["in_time"] = DONE, used, now <= report.last
+        job["state"], job["used"], job["in_time"] = DONE, self.saved(row) + used, now <= report.last
         self._end(int(job["offer"]), report.width)
         return float(job["rate"]) * report.width * used
 

@@ -1,8 +1,9 @@
 """The present jobs of hidden duration, as columns that the rules of the two offers read.
 
-Of a job that is present the rules use its nodes, its entry (class and latest start), its turn, and whether and since
-when it runs. What else it reported stands here in three numbers that end its own stay (``last_start``, ``stop``, and
-``in_time`` by its own curve) and in four that teach once it has left (``mean``, ``density``, ``cell``, ``group``).
+Of a job that is present the rules use its nodes, its entry (class and latest start), its turn, its checkpoint, and
+whether and since when it runs. What else it reported stands here in three numbers that end its own stay
+(``last_start``, ``stop``, and ``in_time`` by its own curve) and in four that teach once it has left (``mean``,
+``density``, ``cell``, ``group``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ JOB = np.dtype(
         ("start", "i8"),  # first round of its run; 0: it waits
         ("stop", "i8"),  # the round in which its run is stopped
         ("ran", "i8"),  # how many runs of it were taken back
+        ("every", "i8"),  # rounds of its work after which it is saved, each time; 0: a run that is taken back loses all
+        ("saved", "i8"),  # rounds of its work that runs which were taken back have saved
         ("latest", "i8"),  # its arrival and the patience of its entry: its place in the queue
         ("last_start", "i8"),  # it leaves if it waits afterwards: no later than that
         ("state", "i8"),  # HERE; DONE or LOST: it has left, and teaches when the next round is cleared
@@ -114,12 +117,12 @@ class Present(Rows):
 
     def add(
         self, offer: int, width: int, band: int, *,
-        rate: float, latest: int, last_start: int, cell: int, group: int, mean: float, density: float,
+        rate: float, latest: int, last_start: int, cell: int, group: int, mean: float, density: float, every: int = 0,
     ) -> int:  # fmt: skip
         """Add a job, the last to arrive; return its row."""
         ends = (latest, min(last_start, latest))
         return self.enter(
-            (offer, width, band, 0, 0, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)
+            (offer, width, band, 0, 0, 0, every, 0, *ends, HERE, 0, 0, cell, group, mean, density, rate)
         )  # as `JOB`
 
     def enter(self, columns: tuple[Any, ...]) -> int:

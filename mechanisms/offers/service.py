@@ -9,12 +9,13 @@ Of each class the job with the smallest arrival + patience goes first, then who 
 
    .. math:: \sum_i c_i e_i \le b \, c_j \bar m(c_j),
 
-   with e_i the rounds that run i has run, b = .75. Who began last has least to lose.
+   with e_i the rounds that run i would lose, b = .75: those that it has run, or those since its last checkpoint, if its
+   job states one. Who began last has least to lose.
 3. A spare job takes nodes under the same limit, but only from spare runs whose latest start lies more than 32 rounds
    behind its own.
 
-Nodes, classes, patience, turns and starts of those present decide, and usual rounds of those that have left: no other
-report.
+Nodes, classes, patience, checkpoints, turns and starts of those present decide, and usual rounds of those that have
+left: no other report.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _serve_kernel(  # type: ignore[no-untyped-def]
 ):
     """Fill ``taken`` and ``started``; return how many of each."""
     offer, width, start, state = jobs["offer"], jobs["width"], jobs["start"], jobs["state"]
-    band, ran, latest = jobs["band"], jobs["ran"], jobs["latest"]
+    band, ran, latest, every = jobs["band"], jobs["ran"], jobs["latest"], jobs["every"]
     n, n_taken, n_started, j = queue.size, 0, 0, 0
     chosen = np.empty(victims.size, dtype=np.int64)
     for place in range(-1, n):  # -1: jobs that are booked; then regular jobs, then spare ones
@@ -117,7 +118,9 @@ def _serve_kernel(  # type: ignore[no-untyped-def]
             if place >= 0:
                 lost = 0
                 for k in range(count):
-                    lost += width[chosen[k]] * (now - start[chosen[k]])
+                    victim = chosen[k]
+                    ago = now - start[victim]
+                    lost += width[victim] * (ago % every[victim] if every[victim] > 0 else ago)
                 if lost > limit * width[j] * usual_rounds[band[j]]:
                     continue
             for k in range(count):

@@ -1,12 +1,13 @@
 r"""The wait of a new job: a calendar of the next 400 rounds, filled with the present jobs that stand before it.
 
-Nothing but nodes, class, patience, turn and start of a present job counts; its length is the usual one :math:`\bar m`
-of its width. A run of e rounds goes on for :math:`\max(1, \bar m - e, e / 2)` rounds; a waiting job starts as soon as
-there is room for :math:`\bar m` rounds in the calendar of its own class. Regular jobs stand in both calendars, spare
-jobs in that of spare jobs; and in the regular one, too, a spare run that the job that asks could not take nodes
-from by itself: :math:`c_i e_i > b c \bar m(c)` (see `service`). Of its own class those stand before it whose arrival +
-patience is not later than its own; where they will start does not depend on it, so one pass over them answers for
-every patience that it could choose.
+Nothing but nodes, class, patience, checkpoint, turn and start of a present job counts; its length is the usual one
+:math:`\bar m` of its width. Work of which e rounds are done, those saved at checkpoints included, goes on for
+:math:`\max(1, \bar m - e, e / 2)` rounds; a waiting job starts as soon as there is room in the calendar of its own
+class for :math:`\bar m` rounds, or for what its saved work leaves of them. Regular jobs stand in both calendars, spare
+jobs in that of spare jobs; and in the regular one, too, a spare run that the job that asks could not take nodes from by
+itself: what it would lose is more than :math:`b c \bar m(c)` (see `service`). Of its own class those stand before it
+whose arrival + patience is not later than its own; where they will start does not depend on it, so one pass over them
+answers for every patience that it could choose.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Calendars:
         Beside what runs: for a spare job also beside the regular jobs that wait, for a regular one as if it could take
         nodes from every spare run.
     runs : ndarray of int, shape (n, 3)
-        Nodes, rounds run and rounds still to run of each spare run.
+        Nodes, rounds that it would lose and rounds still to run of each spare run.
     line : ndarray of int, shape (m, 5)
-        Class, latest start, nodes, expected start (rounds from now) and usual rounds of each job that waits, in the
+        Class, latest start, nodes, expected start (rounds from now) and expected rounds of each job that waits, in the
         order of the queue.
     """
 
@@ -98,21 +99,28 @@ def _take_kernel(free, begin, length, width):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _left_kernel(usual, done):  # type: ignore[no-untyped-def]
+    """Return for how many rounds work goes on of which some are done."""
+    return max(1, int(max(max(1.0, 0.5 * done), usual - done) + 0.5))
+
+
+@njit(cache=True)
 def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type: ignore[no-untyped-def]
     """Draw down both calendars; fill ``runs`` and ``line``. Returns how many of each."""
     offer, width, start, band, state = jobs["offer"], jobs["width"], jobs["start"], jobs["band"], jobs["state"]
-    latest = jobs["latest"]
+    latest, every, saved = jobs["latest"], jobs["every"], jobs["saved"]
     n_runs = n_line = 0
     for j in queue:
         if start[j] == 0 or state[j] != 0:
             continue
         age = now - start[j]
-        length = max(1, int(max(max(1.0, 0.5 * age), usual_rounds[band[j]] - age) + 0.5))
+        length = _left_kernel(usual_rounds[band[j]], saved[j] + age)
         _take_kernel(calendars[0], 0, length, width[j])
         if offer[j] == 1:
             _take_kernel(calendars[1], 0, length, width[j])
         else:
-            runs[n_runs, 0], runs[n_runs, 1], runs[n_runs, 2] = width[j], age, length
+            runs[n_runs, 0], runs[n_runs, 2] = width[j], length
+            runs[n_runs, 1] = age % every[j] if every[j] > 0 else age
             n_runs += 1
     for which in (1, 0):
         own, first = calendars[which].copy(), 0  # no node is free before it
@@ -120,6 +128,8 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
             if offer[j] != which or start[j] > 0 or state[j] != 0:
                 continue
             length = max(1, int(usual_rounds[band[j]] + 0.5))
+            if saved[j] > 0:
+                length = _left_kernel(usual_rounds[band[j]], saved[j])
             while first < own.size and own[first] <= 0:
                 first += 1
             begin = _first_fit_kernel(own, first, width[j], length)

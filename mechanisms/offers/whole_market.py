@@ -43,7 +43,7 @@ class OffersPlay:
         self._reports = _Reports(jobs, jobs.useful(limits.max_delay, limits.horizon))
         self._job_in: dict[int, int] = {}  # by row of `Present`
         self._ending: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)  # by end
-        self._starts: dict[int, int] = {}  # by row, of those that run
+        self._ends: dict[int, int] = {}  # by row, of those that run
 
     def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
         """Play rounds ``first .. until``."""
@@ -67,7 +67,7 @@ class OffersPlay:
         for row, start, ran in self._hidden.begin_round(now):
             j = self._job_in[row]
             if start:
-                del self._starts[row]
+                del self._ends[row]
             outcomes.leave(j, now, Ending.EVICTED if ran else Ending.DROPPED)
         for row in self._hidden.gone:
             del self._job_in[row]
@@ -95,7 +95,7 @@ class OffersPlay:
         taken, started = self._hidden.serve(now, capacity - sum(held), capacity - held[REGULAR])
         for row, _ in taken:
             j = self._job_in[row]
-            del self._starts[row]
+            del self._ends[row]
             if self._requeue:
                 outcomes.starts[j] = NEVER
                 outcomes.moves.note(now, Move.TAKEN_BACK, j)
@@ -103,16 +103,17 @@ class OffersPlay:
                 outcomes.leave(j, now, Ending.EVICTED)
         for row in started:
             j = self._job_in[row]
-            self._starts[row] = outcomes.starts[j] = now
+            outcomes.starts[j] = now
             outcomes.moves.note(now, Move.STARTED, j)
-            self._ending[now + int(self._jobs.durations[j])].add((j, row))
+            self._ends[row] = now + int(self._jobs.durations[j]) - self._hidden.saved(row)
+            self._ending[self._ends[row]].add((j, row))
 
     def _complete(self, now: int, outcomes: Outcomes) -> None:
         """Complete the runs whose last round this is, in order of submission."""
         for j, row in sorted(self._ending.pop(now + 1, ())):
-            if self._job_in.get(row) != j or self._starts.get(row) != now + 1 - self._jobs.durations[j]:
+            if self._job_in.get(row) != j or self._ends.get(row) != now + 1:
                 continue  # it was stopped, or began anew
-            del self._starts[row]
+            del self._ends[row]
             outcomes.payments[j] = self._hidden.complete(row, now + 1)
             outcomes.left[j], outcomes.endings[j] = now, Ending.COMPLETED
 
@@ -141,5 +142,5 @@ class _Reports:
         return Report(
             int(jobs.widths[j]), *law, shortest, int(law.durations[-1]), self._means[number],
             Stairs(np.minimum(until, last), worth), last, float(jobs.highest[j]), bool(jobs.restarts[j]),
-            int(jobs.patience[j]),
+            int(jobs.patience[j]), int(jobs.checkpoints[j]),
         )  # fmt: skip

@@ -38,7 +38,7 @@ WHOLE = {  # by name: parameters, each set of which is played
     "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
     "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
-    "two-offers": [{}, {"requeue": False}, {"spare": False}],
+    "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": False}],
 }
 HIDDEN = tuple(name for name in WHOLE if name != "two-offers")  # play markets whole in which some durations show
 ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, and no value rises
@@ -69,7 +69,8 @@ def markets(draw, revealed, some_show=True, **kinds):
         if not seen:
             points = [(*point, None) for point in points]
         patience = draw(st.sampled_from([None, None, 0, 3]))
-        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth, **kinds)), points, patience=patience)
+        more = {"patience": patience, "checkpoint": draw(st.sampled_from([None, 1, 2]))}
+        truth = StatementOfWork(birth, draw(st.integers(1, 3)), draw(curves(birth, **kinds)), points, **more)
         duration = draw(st.sampled_from([*lengths, 1, 4, 7]))
         arrival = draw(st.sampled_from([birth + waits[0], birth + waits[-1], birth + 1, None]))
         jobs.append(Job(f"job {i}", f"owner {i % 3}", truth, arrival, duration, duration if seen else None))

@@ -21,10 +21,12 @@ def run(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
-def test_a_patience_is_stated_on_the_command_line_and_played_again(tmp_path, monkeypatch):
+def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rules = {key: each for key, each in PLAIN.items() if key not in ("pricing", "threshold")}
-    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | {"patience": 5}))
+    said = {"patience": 5, "checkpoint": {"every": "2 rounds"}}
+    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | said))
+    (tmp_path / "dear.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | {"checkpoint": {"every": 2, "cost": 0.1}}))
     with serving({**rules, "mechanism": "two-offers"}, "market.db", operator_token_file="operator.token") as url:
         monkeypatch.setenv("MARKETSCHED_URL", url)
         monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
@@ -33,6 +35,7 @@ def test_a_patience_is_stated_on_the_command_line_and_played_again(tmp_path, mon
         run("live", "quote", "sow.yaml", "--patience", "3", *ann)
         run("live", "submit", "sow.yaml", "--name", "x", "--patience", "3", *ann)
         run("live", "submit", "sow.yaml", "--name", "y", *ann)
+        assert "checkpoint.cost = 0.1: expected 0" in run("live", "submit", "dear.yaml", *ann, status=2)
         assert "patience = '-1'" in run("live", "submit", "sow.yaml", "--patience=-1", *ann, status=2)
         for name in "xy":
             run("live", "arrive", f"ann.{name}", *ann)
@@ -41,10 +44,9 @@ def test_a_patience_is_stated_on_the_command_line_and_played_again(tmp_path, mon
             run("live", "complete", f"ann.{name}", "--exit-code", "0")
     (tmp_path / "log.jsonl").write_text(run("live", "export"))
     (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
-    stated = [
-        json.loads(line).get("sow", {}).get("patience") for line in (tmp_path / "log.jsonl").read_text().splitlines()
-    ]
-    assert [each for each in stated if each is not None] == [3, 5]
+    stated = [json.loads(line).get("sow") for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    stated = [(each["patience"], each["checkpoint"]) for each in stated if each]
+    assert stated == [(3, {"every": 2}), (5, {"every": 2})]
     decided = run("live", "export", "--decisions")
     assert run("replay", "config.yaml", "log.jsonl") == decided and decided.count('"complete"') == 2
 

@@ -401,14 +401,77 @@ styles = st.sampled_from(["revealed", "hidden", "signals"])
     styles,
     st.booleans(),
     st.none() | st.integers(0, 99),
+    st.none() | st.integers(1, 99),
 )
-def test_statements_survive_json(value, rows, own, style, restarts, patience):
+def test_statements_survive_json(value, rows, own, style, restarts, patience, checkpoint):
     told = {"revealed": [()] * 8, "hidden": [(None,)] * 8, "signals": [(signal,) for signal in own]}[style]
     law = [Requirement(*row, *signal) for row, signal in zip(rows, told, strict=False)]
-    report = StatementOfWork(1, 3, value, law, restarts=restarts, patience=patience)
+    report = StatementOfWork(1, 3, value, law, restarts=restarts, patience=patience, checkpoint=checkpoint)
     fields = json.loads(json.dumps(sow_to_json(report), allow_nan=False))
     assert sow_from_json(1, fields) == report
     assert style == "signals" or any("signal" in row for row in fields["requirements"]) == (style == "hidden")
+
+
+SAVING = {
+    "concurrency": 1,
+    "value": {"kind": "deadline", "value": 9.0, "deadline": 30},
+    "requirements": [{"arrival": 1, "duration": 6, "probability": 1.0, "signal": None}],
+}
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "said"),
+    [
+        ({"every": 2, "cost": 0.1}, r"checkpoint\.cost = 0\.1: expected 0, or nothing: durations"),
+        ({"every": 2, "cost": True}, r"checkpoint\.cost = True"),
+        ({"every": 0}, r"checkpoint\.every = 0: expected a whole number"),
+        ({"cost": 0}, r"checkpoint\.every is missing"),
+        ({"every": 2, "after": 1}, r"checkpoint\.after.*unknown field"),
+        (2, r"checkpoint = 2: expected an object with every"),
+    ],
+)
+def test_a_checkpoint_that_is_no_checkpoint_is_refused(checkpoint, said):
+    with pytest.raises(InvalidReportError, match=said):
+        sow_from_json(1, SAVING | {"checkpoint": checkpoint})
+
+
+def test_a_checkpoint_without_a_cost_is_read():
+    for said in ({"every": 2}, {"every": 2, "cost": 0}):
+        assert sow_from_json(1, SAVING | {"checkpoint": said}).checkpoint == 2
+    assert sow_from_json(1, SAVING | {"checkpoint": None}).checkpoint is None
+
+
+def test_a_replayed_run_that_is_taken_back_keeps_its_saved_work():
+    """Of six rounds four are saved when a job that is in a hurry takes the node; two are left when it is free again.
+
+    Where nothing is saved four rounds would be lost, more than three quarters of what is usual, and the run stays.
+    """
+    config = {
+        "mechanism": "two-offers", "capacity": 1, "max_concurrency": 1, "max_duration": 6, "max_value": 99.0,
+        "max_delay": 40, "horizon": 40,
+    }  # fmt: skip
+    hurry = {
+        "concurrency": 1,
+        "value": {"kind": "deadline", "value": 90.0, "deadline": 8},
+        "requirements": [{"arrival": 5, "duration": 2, "probability": 1.0, "signal": None}],
+    }
+    ends = {}
+    for every in (None, 2):
+        sow = SAVING if every is None else SAVING | {"checkpoint": {"every": every}}
+        log = [
+            {"round": 1, "event": "submit", "job": "A", "sow": sow},
+            {"round": 1, "event": "arrive", "job": "A", "duration": 6},
+            {"round": 5, "event": "submit", "job": "B", "sow": hurry},
+            {"round": 5, "event": "arrive", "job": "B", "duration": 2},
+            {"round": 30, "event": "end"},
+        ]
+        decided = list(replay(config, [json.dumps(line) for line in log]))
+        told = [(each["event"], each["round"]) for each in decided if each["job"] == "A" and each["event"] != "plan"]
+        ends[every] = told
+    assert ends == {
+        None: [("start", 1), ("complete", 6)],
+        2: [("start", 1), ("requeue", 5), ("start", 7), ("complete", 8)],
+    }
 
 
 def test_a_curve_of_another_kind_becomes_a_table():

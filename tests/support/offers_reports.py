@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marketsched.agents.lies.base import restated
 from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork
 from marketsched.mechanisms.offers.patience import POSTED
 from offers_markets import LAWS, Fixed, SetFromDeadline, drawn_offers, left_in, played, random_jobs, sizes_of
@@ -26,7 +27,7 @@ def reports_of(truth, wider=False):
     for (days, weights), factor, later, width in itertools.product(laws, FACTORS, LATER, widths):
         value = DeadlineValue(min(999.0, factor * truth.value.highest), max(truth.birth + 1, truth.value.last + later))
         rows = [(truth.birth, d, p, None) for d, p in zip(days, weights, strict=True)]
-        yield StatementOfWork(truth.birth, width, value, rows)
+        yield StatementOfWork(truth.birth, width, value, rows, checkpoint=truth.checkpoint)
 
 
 def drawn(rng, reports, n):
@@ -56,11 +57,12 @@ CONTROLS = {"stopped runs pay": StoppedRunsPay, "patience set from the deadline"
 
 
 class World:
-    """A market of few jobs, and one of them, whose durations are enumerated."""
+    """A market of few jobs, and one of them, whose durations are enumerated; all save their work every ``saves``."""
 
-    def __init__(self, seed, made=Fixed):
+    def __init__(self, seed, made=Fixed, saves=None):
         rng = np.random.default_rng(seed)
         self.jobs = random_jobs(seed, int(rng.integers(6, 10)), NODES, span=8, curves=("deadline",))
+        self.jobs = [replace(job, truth=restated(job.truth, checkpoint=saves)) for job in self.jobs]
         self.mine = int(rng.integers(len(self.jobs)))
         self.job = self.jobs[self.mine]
         self.rules = drawn_offers(rng)
@@ -90,15 +92,16 @@ class World:
         return utility, market.taken.get(self.job.name), market
 
 
-def findings(seed, made=Fixed, wider=WIDER):
+def findings(seed, made=Fixed, wider=WIDER, saves=None):
     """Return counts of what reports do in one market.
 
     ``announced better``: the report takes an entry that was offered to the truth, and announced as worth more than the
     one that the truth takes; ``not offered``: one of more patience than the deadline of the truth allows, that would be
     worth more by the same odds; ``of them in hindsight``: and brings more. ``better inside``: it brings more than the
-    truth in the same entry.
+    truth in the same entry. ``saves``: rounds after which all jobs save their work, and say so; other ``checkpoints``
+    are then reported, too, in a drawn spare entry: how often they bring more, and less, than the truth.
     """
-    world, found, inside = World(seed, made), Counter(), {}
+    world, found, inside = World(seed, made, saves), Counter(), {}
     truth, draw = world.job.truth, np.random.default_rng(seed)
     by_truth, _, market = world.played(truth)
     nothing = np.zeros((2, 1))
@@ -122,6 +125,11 @@ def findings(seed, made=Fixed, wider=WIDER):
         found["better inside"] += utility > of_truth(taken) + 1e-9
         found["better inside"] += world.played(report, forced)[0] > of_truth(forced) + 1e-9
         found["other entries"] += taken is not None and taken[1] != 0
+    for other in () if saves is None else sorted({0, 1, 2, 3} - {saves}):
+        forced = 0, int(draw.integers(announced.shape[1]))
+        gain = world.played(restated(truth, checkpoint=other), forced)[0] - of_truth(forced)
+        found["checkpoints", other] += 1
+        found["checkpoints", other, "up" if gain > 1e-9 else "down" if gain < -1e-9 else "same"] += 1
     for report in drawn(draw, reports_of(truth, wider=True), wider):
         utility, taken, _ = world.played(report)
         found["wider"] += 1

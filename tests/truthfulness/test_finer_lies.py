@@ -12,6 +12,7 @@ from marketsched.agents.lies import (
     AddDummyShape,
     AddDuration,
     AddStep,
+    ClaimCheckpoints,
     ClaimRestarts,
     CopyLaw,
     EndValue,
@@ -65,6 +66,17 @@ def test_the_opposite_about_restarts():
     once = ClaimRestarts().report(TRUTH, PUBLIC)
     assert not once.restarts and ClaimRestarts().report(once, PUBLIC) == TRUTH
     assert "cannot start again" in ClaimRestarts().words(TRUTH) and "can start" in ClaimRestarts().words(once)
+
+
+def test_other_checkpoints():
+    saves = ClaimCheckpoints(4).report(TRUTH, PUBLIC)
+    assert saves.checkpoint == 4 and ClaimCheckpoints(0).report(saves, PUBLIC) == TRUTH
+    assert ClaimCheckpoints(4).words(TRUTH) == "says that its work is saved every 4 rounds"
+    assert ClaimCheckpoints(0).words(saves) == "says that its work is never saved"
+    hidden = StatementOfWork(3, 1, TRUTH.value, [(3, 2, 1.0, None)], checkpoint=2)
+    by_name = {family.name: family.members for family in default_families(hidden, PUBLIC)}
+    assert [lie.every for lie in by_name["checkpoints"]] == [0, 1, 4]
+    assert "checkpoints" not in [family.name for family in default_families(TRUTH, PUBLIC)]
 
 
 def test_one_duration_more():

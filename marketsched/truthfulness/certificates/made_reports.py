@@ -42,7 +42,13 @@ def reports_for(view: Inspection, options: Alternatives, plan: BestResponse) -> 
     truth, concurrency = options.truth, int(options.concurrencies[plan.width])
     if plan.width:
         yield StatementOfWork(
-            truth.birth, concurrency, truth.value, truth.requirements, restarts=truth.restarts, patience=truth.patience
+            truth.birth,
+            concurrency,
+            truth.value,
+            truth.requirements,
+            restarts=truth.restarts,
+            patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
     cases = np.flatnonzero((plan.columns < options.n_starts) & (_masses(options) > 0))
     if cases.size == 0:
@@ -161,5 +167,11 @@ def _report(
     ]
     truth = options.truth
     return StatementOfWork(
-        truth.birth, concurrency, TableValue(values), points, restarts=truth.restarts, patience=truth.patience
+        truth.birth,
+        concurrency,
+        TableValue(values),
+        points,
+        restarts=truth.restarts,
+        patience=truth.patience,
+        checkpoint=truth.checkpoint,
     )

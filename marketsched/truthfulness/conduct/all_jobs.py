@@ -197,6 +197,7 @@ def _known(job: Job) -> StatementOfWork:
         law,
         restarts=job.truth.restarts,
         patience=job.truth.patience,
+        checkpoint=job.truth.checkpoint,
     )
 
 
@@ -221,6 +222,12 @@ def later(job: Job, rounds: int) -> tuple[StatementOfWork, Fate]:
     truth = job.truth
     law = [(a + rounds, d, p, o) for a, d, p, o in truth.law.points()]
     report = StatementOfWork(
-        truth.birth, truth.concurrency, truth.value, law, restarts=truth.restarts, patience=truth.patience
+        truth.birth,
+        truth.concurrency,
+        truth.value,
+        law,
+        restarts=truth.restarts,
+        patience=truth.patience,
+        checkpoint=truth.checkpoint,
     )
     return report, Fate(None if job.arrival is None else job.arrival + rounds, job.duration, job.signal)

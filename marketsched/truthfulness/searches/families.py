@@ -17,6 +17,7 @@ from marketsched.agents.lies import (
     ABSENT,
     AddDuration,
     AddStep,
+    ClaimCheckpoints,
     ClaimRestarts,
     Combination,
     CopyLaw,
@@ -129,6 +130,7 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("step", map(AddStep, (0.4, 0.9, 0.1))),
         ("curve", map(RewriteCurve, (0, 2, 1))),
         ("restarts", (ClaimRestarts(),)),
+        ("checkpoints", _checkpoints(truth)),
         ("one more", map(AddDuration, (1, -1, 2)) if not truth.shapes else ()),
         ("other law", map(CopyLaw, range(len(public.others))) if not truth.shapes else ()),
         ("mass", _masses(truth)),
@@ -168,6 +170,15 @@ def interleaved(families: Sequence[Family]) -> Iterator[tuple[Family, Misreport]
 
 def _factors(*factors: float) -> tuple[float, ...]:
     return factors
+
+
+def _checkpoints(truth: StatementOfWork) -> Iterator[Misreport]:
+    """Yield none where there are some, then others; where durations show no run is taken back."""
+    if truth.shapes or _shows_duration(truth):
+        return
+    if truth.checkpoint is not None:
+        yield ClaimCheckpoints(0)
+    yield from (ClaimCheckpoints(every) for every in (1, 4, 2) if every != truth.checkpoint)
 
 
 def _powers(most: int) -> list[int]:

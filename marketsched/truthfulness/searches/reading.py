@@ -72,6 +72,7 @@ class Point:
             truth.shapes,
             restarts=truth.restarts,
             patience=truth.patience,
+            checkpoint=truth.checkpoint,
         )
         if notes is None:
             return made

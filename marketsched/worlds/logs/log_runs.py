@@ -29,6 +29,8 @@ class LogRuns(Runs):
         Their owners; empty: not known, and the job is an owner of its own.
     shown : mapping of str to list or ndarray, of n_jobs each
         Tags by name.
+    checkpoint : int, optional
+        Of each statement.
     """
 
     def __init__(
@@ -40,13 +42,14 @@ class LogRuns(Runs):
         first: int,
         users: list[str],
         shown: Mapping[str, list[str] | NDArray[Any]],
+        checkpoint: int | None = None,
     ) -> None:
         self._first, self._users, self._shown = first, users, dict(shown)
-        super().__init__(runs, laws, revealed=revealed)
+        super().__init__(runs, laws, revealed=revealed, checkpoint=checkpoint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = {"revealed": self.revealed, "first": self._first, "users": self._users, "shown": self._shown}
-        return _rebuilt, (self._runs, self._laws, own)
+        return _rebuilt, (self._runs, self._laws, own | {"checkpoint": self._checkpoint})
 
     @cached_property
     def names(self) -> list[str]:

@@ -222,7 +222,15 @@ def _jobs(
     }
     users = runs["user"].tolist()
     laws = [(np.zeros(each.values.size, np.int64), *each) for each in announced.laws]
-    jobs = LogRuns(columns, laws, revealed=law == "revealed", first=first, users=users, shown=shown)
+    jobs = LogRuns(
+        columns,
+        laws,
+        revealed=law == "revealed",
+        first=first,
+        users=users,
+        shown=shown,
+        checkpoint=rule.checkpoint_every,
+    )
     beyond, cut = int((columns.durations > longest).sum()), int((run_s > rule.max_duration * length).sum())
     said: dict[str, str | int | float] = {
         "classes": f"{of_what}; patient, middle, urgent: {', '.join(map(str, np.bincount(classes, minlength=3)))} jobs",

@@ -61,6 +61,9 @@ class LogRule:
         k is 2, 1, 0.25 times this.
     history : int
         How many earlier runs a law of the past is made of.
+    checkpoint_every : int, optional
+        Rounds of its work after which every job saves it, each time, and says so (`StatementOfWork`); saving takes no
+        time, runs are as long as in the log. None: a run that is taken back loses all. Not for law ``recurring``.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class LogRule:
     scale: Positive = 1.0
     slack: Amount = 1.0
     history: Annotated[int, Whole(1, 1000)] = 10
+    checkpoint_every: Annotated[int | None, Maybe(Whole(1))] = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -96,12 +100,16 @@ class LogRule:
         Raises
         ------
         InvalidParameterError
-            If the rule needs the requested time, and no run has one.
+            If the rule needs the requested time, and no run has one, or has checkpoints with law ``recurring``.
         """
         known = float(runs["requested_s"].notna().mean())
         if self.law == "requested" and known == 0:
             raise InvalidParameterError(
                 place="rule.law", value="requested", legal="past or recurring: no run of this log has a requested time"
+            )
+        if self.law == "recurring" and self.checkpoint_every is not None:
+            raise InvalidParameterError(
+                place="rule.checkpoint_every", value=self.checkpoint_every, legal="None where the law is recurring"
             )
         return ("requested" if known >= 0.5 else "past") if self.law == "auto" else self.law
 
@@ -136,6 +144,7 @@ class LogRule:
             f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "
             f"deviation {self.spread:g}), slack 2, 1, 0.25 times the run (times {self.slack:g}), for patient, middle, "
             "urgent jobs; values and deadlines are drawn where the log has none"
+            + ("" if self.checkpoint_every is None else f"; work is saved every {self.checkpoint_every} rounds")
         )
 
 

@@ -22,6 +22,15 @@ def test_no_report_beats_the_truth(markets):
     assert found["announced better"] == found["better inside"] == 0
 
 
+@pytest.mark.parametrize("markets", [3, pytest.param(MARKETS, marks=pytest.mark.slow)])
+def test_no_report_beats_the_truth_where_work_is_saved(markets):
+    """Given what jobs say of their checkpoints: that itself may bring more, or less."""
+    found = sum((findings(seed, saves=1 + seed % 3) for seed in range(FIRST, FIRST + markets)), Counter())
+    print(dict(found))
+    assert found["reports"] == 2 * REPORTS * markets and min(found["taken", offer] for offer in (0, 1)) > 0
+    assert found["announced better"] == found["better inside"] == 0
+
+
 def test_in_an_entry_that_is_drawn_no_report_moves_anything():
     paths = [moved(seed) for seed in range(4)]
     assert sum(n for n, _ in paths) == 4 * REPORTS and not any(found for _, found in paths)

@@ -1,6 +1,7 @@
 """A market of any log: what is drawn, what is announced, what is left out, and what is refused."""
 
 import gzip
+import pickle
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marketsched.agents.lies.base import restated
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.mechanisms.registry import get
@@ -90,6 +92,21 @@ def test_requested_times_are_announced_and_real_ones_happen(swf):
     assert market.notes["runs longer than announced"] > 0 and "requested" in market.notes["what owners announce"]
     known = market_of(log, Window(), LogRule(round_seconds=60, durations="revealed"), rng=0)
     assert all(job.truth.law.durations.tolist() == [job.duration] == [job.signal] for job in known.jobs)
+
+
+def test_every_job_of_a_log_may_save_its_work(swf):
+    log = swf_log(swf([swf_line(i, 600 * i, 100 * i, requested=1200) for i in range(1, 31)]))
+    plain, saving = (market_of(log, Window(), LogRule(checkpoint_every=every), rng=0) for every in (None, 4))
+    assert (
+        {job.truth.checkpoint for job in saving.jobs} == {4} == set(pickle.loads(pickle.dumps(saving)).jobs.checkpoints)
+    )
+    assert saving.jobs.columns(99).checkpoints.tolist() == [4] * 30 and not plain.jobs.columns(99).checkpoints.any()
+    assert [restated(job.truth, checkpoint=0) for job in saving.jobs] == [job.truth for job in plain.jobs]
+    assert "work is saved every 4 rounds" in saving.notes["rule"]
+    with pytest.raises(InvalidParameterError, match=r"rule\.checkpoint_every = 4: expected None where the law is rec"):
+        market_of(log, Window(), LogRule(checkpoint_every=4, law="recurring"), rng=0)
+    with pytest.raises(InvalidParameterError, match="checkpoint_every"):
+        LogRule(checkpoint_every=0)
 
 
 def test_who_is_unknown_is_no_recurring_job():

@@ -1,0 +1,201 @@
+"""What checkpoints bring to `two-offers` on logs, and what a job gains by what it says of them.
+
+    python benchmarks/checkpoints.py gain --out gain.csv [--logs hpc2n LOG.swf:8192] [--loads 0.7 1 1.5] [--every 4]
+    python benchmarks/checkpoints.py lies --out lies.csv [--logs hpc2n nasa] [--loads 1] [--jobs-each 60] [--every 4]
+
+``gain`` plays each market of `logs_table` without checkpoints, with those of every job each ``--every`` rounds, and
+with them where nobody's statement of them moves another job (``counts_saved=false``). Printed are paired differences of
+points of the dual bound (29), and of the share of busy node time that was lost, in each cell and over logs as units.
+
+``lies`` lets one job at a time say something else, the others true: that it saves its work while it does not (in a
+market where nobody does, and in one where all others do), and that it does not while it does. Its work keeps what its
+true checkpoints save in any case. Those that lie are drawn from the jobs that run for more than ``--every`` rounds:
+to others it makes no difference. Printed are mean gains as a share of the mean utility of truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from logs_table import LOGS, bound_of, known_log, log_of, made, market_at, played
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners, play
+from marketsched.mechanisms import EventKind
+from marketsched.results.paired_statistics import spread
+from marketsched.worlds.logs.rule import LogRule
+from marketsched.worlds.workload import Workload
+
+NONE, KEPT, UNCOUNTED = "none", "checkpoints", "not counted"
+RULES = {NONE: "two-offers", KEPT: "two-offers", UNCOUNTED: "two-offers:counts_saved=false"}
+CELL = ("log", "load", "seed")
+SAYS = {  # the lie: whether it has checkpoints, whether all others have
+    "states those it does not have, nobody has any": (False, False),
+    "states those it does not have, all others have them": (False, True),
+    "hides those it has, all others have them": (True, True),
+    "hides those it has, nobody else has any": (True, False),
+}
+
+
+def rule_of(every: int | None) -> LogRule:
+    """Return the rule for values and announcements of a log, with checkpoints."""
+    return LogRule(checkpoint_every=every)
+
+
+def gains(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Play each market with and without checkpoints."""
+    for name in arguments.logs:
+        log = log_of(name, arguments.window)
+        for load in arguments.loads:
+            for seed in arguments.seeds:
+                markets = {every: market_at(log, name, load, seed, rule_of(every)) for every in (None, arguments.every)}
+                bound = bound_of(markets[None])
+                for label, rule in RULES.items():
+                    found = played(rule, markets[None if label == NONE else arguments.every])
+                    row = {"share": 100 * found["welfare"] / bound, "waste": 100 * found["lost"] / found["busy"]}
+                    told = {key: found["statistics"][key] for key in ODDS}
+                    yield dict(zip(CELL, (name, load, seed), strict=True)) | {"rule": label} | row | told
+
+
+ODDS = [
+    f"{kind}_{what}{of}"
+    for kind in ("regular", "spare")
+    for of in ("", "_by_value")
+    for what in ("announced", "happened")
+]
+
+
+def interval(x: Any) -> str:
+    """Return a mean with Student's 95 % interval."""
+    each = spread(np.asarray(x, dtype=float), 0.95)
+    return f"{each.mean:+.2f} ± {each.high - each.mean:.2f}"
+
+
+def shown_gains(rows: pd.DataFrame) -> str:
+    """Return the differences as text."""
+    lines = []
+    for what in ("share", "waste"):
+        paired = rows.pivot_table(index=list(CELL), columns="rule", values=what)
+        means = ", ".join(f"{rule} {x:.2f}" for rule, x in paired.mean().items())
+        lines.append(f"{what}, mean of {len(paired)} markets: {means}")
+        for one, other in ((KEPT, NONE), (UNCOUNTED, NONE), (KEPT, UNCOUNTED)):
+            difference = paired[one] - paired[other]
+            by_log = difference.groupby(level="log").mean()
+            lines.append(f"{what}, {one} less {other}: {interval(by_log)} over {len(by_log)} logs")
+            for cell, part in difference.groupby(level=["log", "load"]):
+                name, load = cast("tuple[str, float]", cell)
+                level = paired.loc[part.index, [other, one]].mean()
+                lines.append(f"  {name} {load:g}: {interval(part)} ({level[other]:.1f} to {level[one]:.1f})")
+    odds = rows.groupby("rule")[ODDS].mean()
+    lines.append(odds.round(3).T.to_string())
+    return "\n".join(lines)
+
+
+def utility(rule: str, workload: Workload, jobs: list[Job], place: int, report: Any) -> float:
+    """Return the utility of one job under a report, the others true."""
+    job = jobs[place]
+    market = MarketLoop(made(rule, workload))
+    owners = _OneLies(jobs, job.name, report)
+    done = [e for e in play(market, owners, workload.horizon) if e.job == job.name and e.kind is EventKind.COMPLETE]
+    return sum(float(job.truth.value(e.completion or 0)) - e.payment for e in done)
+
+
+class _OneLies(TruthfulOwners):
+    """One owner reports something else; the market is left once its job has gone."""
+
+    def __init__(self, jobs: list[Job], liar: str, report: Any) -> None:
+        super().__init__(jobs)
+        self._liar, self._report = liar, report
+
+    def submit(self, job: Job, market: MarketLoop) -> None:
+        """Submit the report of one job."""
+        report = self._report if job.name == self._liar else job.truth
+        market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
+
+    def hear(self, events: Any, market: MarketLoop) -> None:
+        """Stop once its job has left."""
+        self.over = self.over or any(e.job == self._liar and e.kind.leaves for e in events)
+
+
+def with_checkpoint(job: Job, every: int | None) -> Job:
+    """Return a job that saves its work, and says so."""
+    truth = job.truth
+    law = [(a, d, p, o) for a, d, p, o in truth.law.points()]
+    made_so = type(truth).of_points(truth.birth, truth.concurrency, truth.value, law, checkpoint=every)
+    return replace(job, truth=made_so)
+
+
+def lies(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Let one job at a time lie about its checkpoints."""
+    for name in arguments.logs:
+        log = log_of(name, arguments.window)
+        for load in arguments.loads:
+            for seed in arguments.seeds:
+                workload = market_at(log, name, load, seed)
+                plain = list(workload.jobs)
+                saving = [with_checkpoint(job, arguments.every) for job in plain]
+                long = [i for i, job in enumerate(plain) if job.duration > arguments.every]
+                some = min(len(long), arguments.jobs_each)
+                chosen = np.random.default_rng(seed).choice(long, some, replace=False)
+                for lie, (has, others) in ((each, SAYS[each]) for each in SAYS if arguments.lie in each):
+                    for place in sorted(chosen.tolist()):
+                        jobs = list(saving if others else plain)
+                        jobs[place] = (saving if has else plain)[place]
+                        said = (plain if has else saving)[place].truth
+                        truth, told = (
+                            utility(arguments.mechanism, workload, jobs, place, each)
+                            for each in (jobs[place].truth, said)
+                        )
+                        cell = dict(zip(CELL, (name, load, seed), strict=True))
+                        yield cell | {"lie": lie, "job": plain[place].name, "truth": truth, "told": told}
+
+
+def shown_lies(rows: pd.DataFrame) -> str:
+    """Return mean gains as text."""
+    lines = []
+    for cell, part in rows.groupby(["log", "lie"]):
+        name, lie = cast("tuple[str, str]", cell)
+        gain, mean = part["told"] - part["truth"], part["truth"].mean()
+        up, down = int((gain > 1e-9).sum()), int((gain < -1e-9).sum())
+        lines.append(f"{name}, {lie}: {interval(100 * gain / mean)} % ({up} up, {down} down of {len(part)})")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Play, write, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", choices=["gain", "lies"])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--logs", nargs="+", default=list(LOGS), type=known_log, metavar="LOG")
+    parser.add_argument("--loads", nargs="+", type=float, default=[0.7, 1.0, 1.5])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[790, 791, 792])
+    parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1500, help="of each log")
+    parser.add_argument("--every", type=int, default=4, help="rounds between checkpoints")
+    parser.add_argument("--mechanism", default="two-offers", help="of the lies, such as two-offers:counts_saved=false")
+    parser.add_argument("--lie", default="", help="part of the words of those that are played")
+    parser.add_argument("--jobs-each", type=int, default=60, help="that lie, of each market")
+    arguments = parser.parse_args()
+    LOGS.update({name: (*LOGS[name][:2], arguments.jobs) for name in arguments.logs})
+    rows: list[Mapping[str, Any]] = []
+    with arguments.out.open("w", newline="") as file:
+        for row in (gains if arguments.what == "gain" else lies)(arguments):
+            if not rows:
+                writer = csv.DictWriter(file, list(row))
+                writer.writeheader()
+            writer.writerow(row)
+            file.flush()
+            rows.append(row)
+    print((shown_gains if arguments.what == "gain" else shown_lies)(pd.DataFrame(rows)))
+
+
+if __name__ == "__main__":
+    main()
