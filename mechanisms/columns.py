@@ -148,7 +148,7 @@ class Move(IntEnum):
     """
 
     STARTED = 0
-    TAKEN_BACK = 1  # its run is lost, and it waits again
+    TAKEN_BACK = 1  # its run is over, and it waits again
     LEFT = 2  # as its `Ending` says
 
 

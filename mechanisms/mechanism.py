@@ -50,7 +50,7 @@ class EventKind(StrEnum):
     CANCEL = "cancel"  # removed before its first round
     EVICT = "evict"  # removed after at least one round
     START = "start"  # executes the first round of a run
-    REQUEUE = "requeue"  # its run is taken back: what it did is lost, the job stays and may start again
+    REQUEUE = "requeue"  # its run is taken back: what it did not save is lost, the job stays and may start again
     COMPLETE = "complete"  # done, and charged
     WITHDRAW = "withdraw"  # taken back by its owner before it arrived: it never comes
 
