@@ -25,7 +25,7 @@ def finite(
 ) -> None:
     """Audit an auction of one item exactly: every owner, value, report and profile; exit status 3 if a lie pays.
 
-    Mechanisms of one's own, as tables, are audited in Python: marketsched.audit_finite (docs/audit.md).
+    Mechanisms of one's own, as tables, are audited in Python: marketsched.audit_finite (docs/finite.md).
     """
     with one_line_errors():
         rules = dict(zip(RULES, (single_item.first_price, single_item.second_price), strict=True))

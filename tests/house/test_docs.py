@@ -98,7 +98,7 @@ def test_the_page_of_scenarios_shows_owners_that_learn():
 
 
 def test_the_audit_page_shows_a_check_that_passes():
-    code, suite = fenced("docs/audit.md", "python")
+    suite, code = fenced("docs/audit.md", "python")
     assert len(code.splitlines()) <= 20
     exec(compile(code, "docs/audit.md", "exec"), {})  # raises if a check fails
     names = {}
@@ -108,8 +108,8 @@ def test_the_audit_page_shows_a_check_that_passes():
 
 
 def test_the_audit_page_shows_figures_that_come_out():
-    blocks = "".join(fenced("docs/audit.md", "pycon"))
-    test = doctest.DocTestParser().get_doctest(blocks, {}, "docs/audit.md", None, 0)
+    blocks = "".join(fenced("docs/finite.md", "pycon"))
+    test = doctest.DocTestParser().get_doctest(blocks, {}, "docs/finite.md", None, 0)
     shown = []
     assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
 
