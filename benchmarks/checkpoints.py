@@ -35,7 +35,7 @@ from marketsched.worlds.logs.rule import LogRule
 from marketsched.worlds.workload import Workload
 
 NONE, KEPT, UNCOUNTED = "none", "checkpoints", "not counted"
-RULES = {NONE: "two-offers", KEPT: "two-offers", UNCOUNTED: "two-offers:counts_saved=false"}
+RULES = {NONE: "two-offers", KEPT: "two-offers:counts_saved=true", UNCOUNTED: "two-offers"}
 CELL = ("log", "load", "seed")
 SAYS = {  # the lie: whether it has checkpoints, whether all others have
     "states those it does not have, nobody has any": (False, False),
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1500, help="of each log")
     parser.add_argument("--every", type=int, default=4, help="rounds between checkpoints")
-    parser.add_argument("--mechanism", default="two-offers", help="of the lies, such as two-offers:counts_saved=false")
+    parser.add_argument("--mechanism", default="two-offers:counts_saved=true", help="of the lies, such as two-offers")
     parser.add_argument("--lie", default="", help="part of the words of those that are played")
     parser.add_argument("--jobs-each", type=int, default=60, help="that lie, of each market")
     arguments = parser.parse_args()

@@ -79,7 +79,7 @@ class HiddenJobs:
         *,
         spare: bool,
         requeue: bool,
-        counts_saved: bool = True,
+        counts_saved: bool = False,
     ) -> None:
         self.present, self.learnt = Present(), Learnt(late_odds)
         self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE))

@@ -17,10 +17,11 @@ of equal ones the most patient, then the spare one. Entry and rate are kept. A r
    jobs that stood alike (`announced`);
 4. nodes are taken back and runs start (`service`).
 
-Of what a present job reported, only its nodes and its checkpoints move any other job: so, its entry and these given, no
-report moves its path, and inside an entry the truth about value, law and deadline is optimal ex post. Between the
-entries it is optimal if the announced odds are believed (docs/mathematics.md). Payment is on completion alone, at most
-the value. A job whose duration is revealed gets an entry of the calendar of `marketsched.mechanisms.bid_price`; regular
+Of what a present job reported, only its nodes move any other job (with `counts_saved` also its checkpoints): so, its
+entry and these given, no report moves its path, and inside an entry the truth about value, law and deadline is optimal
+ex post. Between the entries it is optimal if the announced odds are believed (docs/mathematics.md). Payment is on
+completion alone, at most the value.
+A job whose duration is revealed gets an entry of the calendar of `marketsched.mechanisms.bid_price`; regular
 jobs then start where their nodes are free for ``max_duration`` rounds beside what is booked, and spare runs make room
 for what is booked.
 """
@@ -73,8 +74,9 @@ class TwoOffers(BidPrice):
         on odds being believed. A job whose report says that it cannot restart (``restarts=False``) is offered regular
         nodes alone in any case.
     counts_saved : bool
-        Whether limits of evictions and expected waits count what checkpoints save, as jobs state them. False: as if
-        all was lost, so that no job's checkpoint moves another job; a run that is taken back keeps its saved work.
+        Whether limits of evictions and expected waits count what checkpoints save, as jobs state them; then it can pay
+        to hide them. False: as if all was lost, so that no job's checkpoint moves another job. A run that is taken back
+        keeps its saved work in either case.
     late_odds : float
         Odds that a regular job is in time although its expected wait is too long, before one has tried; from the 50th
         job that leaves on, and .05 until then. What seems hopeless is not tried: with .05 it would stay so.
@@ -104,12 +106,12 @@ class TwoOffers(BidPrice):
     standing: ClassVar[Standing] = Standing(
         "proved",
         "a job that asks for more nodes than it needs may start sooner, one that names a later deadline may choose "
-        "more patience, which costs less, and one that hides its checkpoints may keep its nodes; spare runs may be "
-        "taken back",
+        "more patience, which costs less; with counts_saved, one that hides its checkpoints may keep its nodes; "
+        "spare runs may be taken back",
         "jobs that have left",
         "given its nodes and its offer (class and patience), truth is best for each job, whatever happens, and in the "
         "choice between the offers that its deadline allows it is best if the announced odds are believed",
-        but="more nodes than needed, a later deadline, hidden checkpoints, and odds that are not believed",
+        but="more nodes than needed, a later deadline, and odds that are not believed",
     )
 
     @legal
@@ -120,7 +122,7 @@ class TwoOffers(BidPrice):
         *,
         requeue: bool = True,
         spare: bool = True,
-        counts_saved: bool = True,
+        counts_saved: bool = False,
         late_odds: Share = LATE_ODDS,
         **calendar: Any,
     ) -> None:

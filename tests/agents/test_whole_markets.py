@@ -38,7 +38,7 @@ WHOLE = {  # by name: parameters, each set of which is played
     "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
     "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
-    "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": False}],
+    "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}],
 }
 HIDDEN = tuple(name for name in WHOLE if name != "two-offers")  # play markets whole in which some durations show
 ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, and no value rises

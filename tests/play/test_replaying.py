@@ -448,7 +448,7 @@ def test_a_replayed_run_that_is_taken_back_keeps_its_saved_work():
     """
     config = {
         "mechanism": "two-offers", "capacity": 1, "max_concurrency": 1, "max_duration": 6, "max_value": 99.0,
-        "max_delay": 40, "horizon": 40,
+        "max_delay": 40, "horizon": 40, "parameters": {"counts_saved": True},
     }  # fmt: skip
     hurry = {
         "concurrency": 1,

@@ -44,7 +44,7 @@ def drawn_jobs(seed, every=(None, 1, 2, 3)):
 
 def market_of(jobs, made=TwoOffers, **rules):
     sizes, limits = sizes_of(jobs)
-    return made(*sizes, **limits, **rules)
+    return made(*sizes, **limits, **{"counts_saved": True, **rules})
 
 
 def runs_of(events):
@@ -121,7 +121,8 @@ def test_a_run_that_is_taken_back_twice_keeps_what_it_saved_each_time():
     ]
     jobs = [mine, *others]
     chosen = {"mine": SPARE, "other 6": entry(REGULAR, 0), "other 11": entry(REGULAR, 0)}
-    market = Chosen(2, 40, max_concurrency=2, max_duration=8, max_value=99.0, max_delay=40, chosen=chosen)
+    market = Chosen(2, 40, max_concurrency=2, max_duration=8, max_value=99.0, max_delay=40, chosen=chosen,
+                    counts_saved=True)  # fmt: skip
     events = [e for e in play(MarketLoop(market), TruthfulOwners(jobs), 40) if e.job == "mine"]
     assert [(e.round, e.kind) for e in events] == [
         (1, START), (6, REQUEUE), (8, START), (11, REQUEUE), (13, START), (14, COMPLETE)
@@ -134,7 +135,7 @@ def test_the_job_pays_for_the_run_that_completes():
     law = [(1, 7, 1.0, None)]
     mine = Job("mine", "a", StatementOfWork(1, 1, DeadlineValue(90.0, 40), law, checkpoint=2), 1, 7)
     other = Job("other", "b", StatementOfWork(6, 1, DeadlineValue(90.0, 9), [(6, 2, 1.0, None)]), 6, 2)
-    market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40,
+    market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40, counts_saved=True,
                     chosen={"mine": SPARE, "other": entry(REGULAR, 0)})  # fmt: skip
     market._hidden.rates.posted = (0.5, 1.0)
     events = play(MarketLoop(market), TruthfulOwners([mine, other]), 40)
@@ -266,7 +267,7 @@ def test_the_work_keeps_what_is_true_and_not_what_is_said():
         law = [(1, 7, 1.0, None)]
         mine = Job("mine", "a", StatementOfWork(1, 1, DeadlineValue(90.0, 40), law, checkpoint=has), 1, 7)
         other = Job("other", "b", StatementOfWork(4, 1, DeadlineValue(90.0, 7), [(4, 2, 1.0, None)]), 4, 2)
-        market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40,
+        market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40, counts_saved=True,
                         chosen={"mine": SPARE, "other": entry(REGULAR, 0)})  # fmt: skip
         said = {"mine": restated_with(mine.truth, says)}
         (ends[has, says],) = (e.completion for e in played(market, [mine, other], said)[0]
