@@ -82,16 +82,7 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
     else:
         durations, probabilities = _durations_given(job)
         points = [Requirement(now, d, p, job.signal) for d, p in zip(durations, probabilities, strict=True)]
-    return StatementOfWork(
-        now,
-        truth.concurrency,
-        truth.value,
-        points,
-        truth.shapes,
-        restarts=truth.restarts,
-        patience=truth.patience,
-        checkpoint=truth.checkpoint,
-    )
+    return StatementOfWork(now, truth.concurrency, truth.value, points, truth.shapes, **truth.terms)
 
 
 def second_statement(job: Job, now: int, public: PublicInformation) -> StatementOfWork | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,14 @@ from marketsched.mechanisms.values import ValueCurve, check_curve
 _ONE_OR_MORE = Whole(1, EXACT)
 _PATIENCE = Whole(0, LAST_REPORTED)
 _CHECKPOINT = Whole(1, LAST_REPORTED)
+
+
+class Terms(TypedDict):
+    """What a job agrees to, beside its value and law; see `StatementOfWork`."""
+
+    restarts: bool
+    patience: int | None
+    checkpoint: int | None
 
 
 class StatementOfWork:
@@ -281,6 +289,11 @@ class StatementOfWork:
             birth, self.concurrency, value, None, self.shapes, self.restarts, self.patience, self.checkpoint, first
         )
         return made
+
+    @property
+    def terms(self) -> Terms:
+        """What the job agrees to, by the constructor's names: for a report with other parts, ``**sow.terms``."""
+        return {"restarts": self.restarts, "patience": self.patience, "checkpoint": self.checkpoint}
 
     @property
     def law(self) -> Law:

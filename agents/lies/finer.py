@@ -284,15 +284,7 @@ class CopyLaw(Misreport):
             (r.arrival + later, r.duration, r.probability, r.duration if truth.revealed else None)
             for r in other.requirements
         ]
-        return StatementOfWork(
-            truth.birth,
-            truth.concurrency,
-            truth.value,
-            points,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, **truth.terms)
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return 1.0

@@ -63,16 +63,7 @@ class DelaySubmission(Misreport):
         birth = truth.birth + self.k
         points = [Requirement(max(r.arrival, birth), r.duration, r.probability, r.signal) for r in truth.requirements]
         value = value_until(truth, truth.birth + public.max_delay - 1, public)
-        return StatementOfWork(
-            birth,
-            truth.concurrency,
-            value,
-            points,
-            truth.shapes,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        return StatementOfWork(birth, truth.concurrency, value, points, truth.shapes, **truth.terms)
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
         """Refuse a submission after the last round."""
@@ -121,15 +112,7 @@ class SplitNodes(Misreport):
         if not 1 <= nodes < claim.concurrency:
             raise InvalidReportError(f"{nodes} of {claim.concurrency} nodes: expected a true part of them")
         value = ScaleValue(nodes / claim.concurrency).report(claim, public).value
-        return StatementOfWork(
-            claim.birth,
-            nodes,
-            value,
-            claim.requirements,
-            restarts=claim.restarts,
-            patience=claim.patience,
-            checkpoint=claim.checkpoint,
-        )
+        return StatementOfWork(claim.birth, nodes, value, claim.requirements, **claim.terms)
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
         """Up to all but one."""

@@ -41,16 +41,7 @@ def reshaped(truth: StatementOfWork, shapes: Iterable[Shape]) -> StatementOfWork
     points = [
         Requirement(r.arrival, durations[known.index(r.duration)], r.probability, r.signal) for r in truth.requirements
     ]
-    return StatementOfWork(
-        truth.birth,
-        first.tasks,
-        truth.value,
-        points,
-        new,
-        restarts=truth.restarts,
-        patience=truth.patience,
-        checkpoint=truth.checkpoint,
-    )
+    return StatementOfWork(truth.birth, first.tasks, truth.value, points, new, **truth.terms)
 
 
 @dataclass(frozen=True)
@@ -391,15 +382,7 @@ def scaled_durations(
 ) -> StatementOfWork:
     """Return ``truth`` with all durations mapped, those of its shapes too; ``points`` is the law without shapes."""
     if not truth.shapes:
-        return StatementOfWork(
-            truth.birth,
-            truth.concurrency,
-            truth.value,
-            points,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        return StatementOfWork(truth.birth, truth.concurrency, truth.value, points, **truth.terms)
     mapped = [
         replace(shape, on={kind: tuple(map(scaled, durations)) for kind, durations in shape.on.items()})
         for shape in truth.shapes

@@ -195,15 +195,7 @@ def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:
     """
     points = [Requirement(r.arrival + rounds, r.duration, r.probability, r.signal) for r in sow.requirements]
     value = _moved_value(sow.value, rounds)
-    return StatementOfWork(
-        sow.birth + rounds,
-        sow.concurrency,
-        value,
-        points,
-        restarts=sow.restarts,
-        patience=sow.patience,
-        checkpoint=sow.checkpoint,
-    )
+    return StatementOfWork(sow.birth + rounds, sow.concurrency, value, points, **sow.terms)
 
 
 def _moved_value(value: ValueCurve, rounds: int) -> ValueCurve:

@@ -41,15 +41,7 @@ def reports_for(view: Inspection, options: Alternatives, plan: BestResponse) -> 
     """
     truth, concurrency = options.truth, int(options.concurrencies[plan.width])
     if plan.width:
-        yield StatementOfWork(
-            truth.birth,
-            concurrency,
-            truth.value,
-            truth.requirements,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        yield StatementOfWork(truth.birth, concurrency, truth.value, truth.requirements, **truth.terms)
     cases = np.flatnonzero((plan.columns < options.n_starts) & (_masses(options) > 0))
     if cases.size == 0:
         yield StatementOfWork(truth.birth, concurrency, TableValue({truth.birth + 1: 0.0}), [(truth.birth, 1, 1.0)])
@@ -166,12 +158,4 @@ def _report(
         for duration, probability in claim
     ]
     truth = options.truth
-    return StatementOfWork(
-        truth.birth,
-        concurrency,
-        TableValue(values),
-        points,
-        restarts=truth.restarts,
-        patience=truth.patience,
-        checkpoint=truth.checkpoint,
-    )
+    return StatementOfWork(truth.birth, concurrency, TableValue(values), points, **truth.terms)

@@ -190,15 +190,7 @@ def _hoards(mine: Sequence[Job], public: PublicInformation) -> Iterator[AllJobs]
 
 def _known(job: Job) -> StatementOfWork:
     law = [(a, job.duration, p, o) for a, _, p, o in job.truth.law.points()]
-    return StatementOfWork(
-        job.truth.birth,
-        job.truth.concurrency,
-        job.truth.value,
-        law,
-        restarts=job.truth.restarts,
-        patience=job.truth.patience,
-        checkpoint=job.truth.checkpoint,
-    )
+    return StatementOfWork(job.truth.birth, job.truth.concurrency, job.truth.value, law, **job.truth.terms)
 
 
 def _slacker(job: Job, factor: float, public: PublicInformation) -> StatementOfWork:
@@ -221,13 +213,5 @@ def later(job: Job, rounds: int) -> tuple[StatementOfWork, Fate]:
     """Return the report of a job that is announced to arrive so many rounds later than it does, and what happens."""
     truth = job.truth
     law = [(a + rounds, d, p, o) for a, d, p, o in truth.law.points()]
-    report = StatementOfWork(
-        truth.birth,
-        truth.concurrency,
-        truth.value,
-        law,
-        restarts=truth.restarts,
-        patience=truth.patience,
-        checkpoint=truth.checkpoint,
-    )
+    report = StatementOfWork(truth.birth, truth.concurrency, truth.value, law, **truth.terms)
     return report, Fate(None if job.arrival is None else job.arrival + rounds, job.duration, job.signal)

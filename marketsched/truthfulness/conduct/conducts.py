@@ -48,15 +48,7 @@ def identities(truth: StatementOfWork, parts: int) -> Conduct:
     for k in range(parts):
         width = nodes // parts + (k < nodes % parts)
         value = ScaleValue(width / nodes).report(truth, PublicInformation(nodes, truth.birth + 1, 1)).value
-        report = StatementOfWork(
-            truth.birth,
-            width,
-            value,
-            truth.requirements,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        report = StatementOfWork(truth.birth, width, value, truth.requirements, **truth.terms)
         name = f"/{k + 1}" if k else ""
         statements.append(Statement(truth.birth, report, width, name, identity=name))
     return Conduct(tuple(statements), ("identities", parts, truth))
@@ -145,15 +137,7 @@ def statements_of(
         yield "twin", "withdrawn at once", WithdrawTwin().conduct(truth, truth, public)
     if "estimate" in families:
         law = [(a, fate.duration, p, o) for a, _, p, o in truth.law.points()]
-        known = StatementOfWork(
-            truth.birth,
-            nodes,
-            truth.value,
-            law,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        known = StatementOfWork(truth.birth, nodes, truth.value, law, **truth.terms)
         yield "estimate", "as it will be", plain(known, nodes)
         for factor in ESTIMATES:
             yield "estimate", f"times {factor:g}", plain(ScaleDuration(factor).report(truth, public), nodes)

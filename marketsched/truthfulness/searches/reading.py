@@ -64,16 +64,7 @@ class Point:
         points = [
             (r.arrival, max(1, round(r.duration * self.factor)), r.probability, r.signal) for r in truth.requirements
         ]
-        made = StatementOfWork(
-            truth.birth,
-            self.nodes,
-            self._curve(None),
-            points,
-            truth.shapes,
-            restarts=truth.restarts,
-            patience=truth.patience,
-            checkpoint=truth.checkpoint,
-        )
+        made = StatementOfWork(truth.birth, self.nodes, self._curve(None), points, truth.shapes, **truth.terms)
         if notes is None:
             return made
         noting = StatementOfWork.__new__(StatementOfWork)
