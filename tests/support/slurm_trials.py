@@ -144,14 +144,19 @@ class Trial:
         self.stack.close()
 
     def announce(
-        self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False, patience=30, owner=None
-    ):
-        """Submit a statement that is due now, or ``later`` rounds from now; return the job."""
+        self, label, nodes=1, rounds=(1,), *, worth=50.0, bridge=True, later=0, hidden=False, patience=30, owner=None,
+        terms=None,
+    ):  # fmt: skip
+        """Submit a statement that is due now, or ``later`` rounds from now; return the job.
+
+        ``patience``: rounds to its deadline; ``terms``: what else the statement says.
+        """
         here = self.operator.market()["round"] + later
         sow = {
             "concurrency": nodes,
             "value": {"kind": "deadline", "value": worth, "deadline": here + patience},
             "requirements": [{"arrival": here, "duration": d, "probability": 1 / len(rounds)} for d in rounds],
+            **(terms or {}),
         }
         if hidden:
             sow["requirements"] = [{**row, "signal": None} for row in sow["requirements"]]
