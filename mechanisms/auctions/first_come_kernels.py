@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+MANY = 2**62  # nodes: more than any job takes
+
 
 @njit(cache=True)
 def earliest_start_kernel(free, width, first, duration, values, lasts, last, cost):  # type: ignore[no-untyped-def]
@@ -124,7 +126,11 @@ def turn_kernel(surplus, free, now, width, limit):  # type: ignore[no-untyped-de
 def play_kernel(  # type: ignore[no-untyped-def]
     jobs, state, starts, left, endings, payments, price, longest, stop_at_deadline, first, until
 ):
-    """Go through rounds ``first .. until``; fill starts, rounds of leaving, endings (`Ending`) and payments."""
+    """Go through rounds ``first .. until``; fill starts, rounds of leaving, endings (`Ending`) and payments.
+
+    Of those that wait, in rows ``begin .. end - 1`` of ``state.waiting``, each round looks at the first ones, until
+    fewer nodes are free than any of them needs; who has waited too long is found later, and left when it left.
+    """
     free, waiting, counts, horizon = state.free, state.waiting, state.counts, state.free.size
     for now in range(first, until + 1):
         j = state.ending[now]
@@ -132,16 +138,13 @@ def play_kernel(  # type: ignore[no-untyped-def]
             booked = jobs.durations[j] if jobs.revealed[j] else longest
             free[now - 1 : starts[j] + booked - 1] += jobs.widths[j]
             j = state.before[j]
-        n_waiting, coming = counts[0], counts[1]
-        while coming < jobs.order.size and jobs.arrivals[jobs.order[coming]] == now:
-            j = jobs.order[coming]
-            if not jobs.revealed[j]:
-                state.patience[j] = _patience_kernel(jobs, j, price, horizon + 1)
-            waiting[n_waiting] = j
-            n_waiting, coming = n_waiting + 1, coming + 1
-        counts[1] = coming
-        still, room = 0, -1  # nodes free for the longest run from now on; -1: not looked up
-        for i in range(n_waiting):
+        begin, old = counts[0], counts[1]
+        end = _arrive_kernel(jobs, state, now, price)
+        room, i, seen, new = -1, begin, begin, old  # nodes free for the longest run from now on; -1: not looked up
+        while i < end:
+            if i < old and counts[3] == 0 and 0 <= room < counts[4]:  # of the others none could start
+                i = old
+                continue
             j = waiting[i]
             if jobs.revealed[j]:
                 start = _revealed_start_kernel(jobs, j, free, price, longest)
@@ -152,20 +155,76 @@ def play_kernel(  # type: ignore[no-untyped-def]
                 start = _hidden_start_kernel(jobs, j, state.patience[j], free, room, now, price, longest)
                 booked, held_from = longest, now
                 room = room - jobs.widths[j] if start == now else room if start <= 0 else -1
+            i += 1
+            if i <= old:
+                seen = i
             if start == 0:
-                waiting[still] = j
-                still += 1
-            elif start < 0:
-                left[j], endings[j] = now, 1  # Ending.DROPPED
-            else:
-                starts[j] = start
-                free[held_from - 1 : start + booked - 1] -= jobs.widths[j]
-                free_from = _run_kernel(
-                    jobs, j, start, booked, price, stop_at_deadline, horizon, left, endings, payments
-                )
-                if free_from <= horizon:
-                    state.before[j], state.ending[free_from] = state.ending[free_from], j
-        counts[0] = still
+                # Those of old that stay are put together at the front, new ones behind the last of old.
+                place = begin if i <= old else new
+                waiting[place] = j
+                begin, new = (begin + 1, new) if i <= old else (begin, new + 1)
+                continue
+            counts[3] -= not jobs.revealed[j] and state.patience[j] < 0
+            if start < 0:
+                left[j] = now if jobs.revealed[j] or state.patience[j] < 0 else state.patience[j] + 1
+                endings[j] = 1  # Ending.DROPPED
+                continue
+            starts[j] = start
+            free[held_from - 1 : start + booked - 1] -= jobs.widths[j]
+            free_from = _run_kernel(jobs, j, start, booked, price, stop_at_deadline, horizon, left, endings, payments)
+            if free_from <= horizon:
+                state.before[j], state.ending[free_from] = state.ending[free_from], j
+        _close_gap_kernel(jobs, state, begin, seen, old, new)
+    _leave_kernel(jobs, state, until, left, endings)
+
+
+@njit(cache=True)
+def _arrive_kernel(jobs, state, now, price):  # type: ignore[no-untyped-def]
+    """Put those that arrive behind those that wait; return the end of both."""
+    end, coming = state.counts[1], state.counts[2]
+    while coming < jobs.order.size and jobs.arrivals[jobs.order[coming]] == now:
+        j = jobs.order[coming]
+        if not jobs.revealed[j]:
+            state.patience[j] = _patience_kernel(jobs, j, price, state.free.size + 1)
+            state.counts[3] += state.patience[j] < 0
+        state.waiting[end] = j
+        end, coming = end + 1, coming + 1
+    state.counts[2] = coming
+    return end
+
+
+@njit(cache=True)
+def _close_gap_kernel(jobs, state, stayed, seen, old, new):  # type: ignore[no-untyped-def]
+    """Move the rows that were seen and stay, ``counts[0] .. stayed - 1``, up to those from ``seen`` on.
+
+    ``old .. new - 1`` are those that came and stay.
+    """
+    counts, waiting = state.counts, state.waiting
+    begin, shift = counts[0], seen - stayed
+    if shift:
+        for i in range(stayed - 1, begin - 1, -1):
+            waiting[i + shift] = waiting[i]
+    counts[0], counts[1] = begin + shift, new
+    whole = seen == old  # all were looked at: the least width is that of who stays
+    if whole:
+        counts[4] = MANY
+    for i in range(counts[0] if whole else old, new):
+        counts[4] = min(counts[4], jobs.widths[waiting[i]])
+
+
+@njit(cache=True)
+def _leave_kernel(jobs, state, until, left, endings):  # type: ignore[no-untyped-def]
+    """Let go who has waited too long in round ``until``."""
+    counts, waiting = state.counts, state.waiting
+    still = counts[0]
+    for i in range(counts[0], counts[1]):
+        j = waiting[i]
+        if 0 <= state.patience[j] < until:
+            left[j], endings[j] = state.patience[j] + 1, 1  # Ending.DROPPED
+        else:
+            waiting[still] = j
+            still += 1
+    counts[1] = still
 
 
 @njit(cache=True)
@@ -205,14 +264,33 @@ def _hidden_start_kernel(jobs, j, patience, free, room, now, price, longest):  #
 
 @njit(cache=True)
 def _patience_kernel(jobs, j, price, end):  # type: ignore[no-untyped-def]
-    """Return the last round in which a start now is worth it; -1: a later start may be better than one before."""
-    arrival = jobs.arrivals[j]
-    surplus, last = _surplus_of(jobs, j, arrival, price, end), arrival - 1
-    for k in range(surplus.size):
-        if k and surplus[k] > surplus[k - 1]:
+    """Return the last round in which a start now is worth it; -1: a later start may be better than one before.
+
+    The surplus changes only where a duration of the law falls into another step of the curve, or behind the end.
+    """
+    law = slice(jobs.offsets[jobs.law_of[j]], jobs.offsets[jobs.law_of[j] + 1])
+    curve = slice(jobs.begins[j], jobs.begins[j + 1])
+    durations, weights = jobs.law_durations[law], jobs.law_weights[law]
+    values, lasts, useful = jobs.values[curve], jobs.lasts[curve], jobs.useful[j]
+    cost, start, last = price * jobs.widths[j], jobs.arrivals[j], jobs.arrivals[j] - 1
+    before, behind = np.inf, useful - durations[0] + 1 if durations.size else start
+    while start < behind:
+        worth, charged, change = 0.0, 0.0, behind
+        for i in range(durations.size):
+            done = start + durations[i]
+            if done <= useful:
+                step = np.searchsorted(lasts, done)
+                worth += weights[i] * values[step]
+                change = min(change, start + min(lasts[step], useful) - done + 1)
+            if done <= end:
+                charged += weights[i] * durations[i]
+                change = min(change, start + end - done + 1)
+        surplus = worth - cost * charged
+        if surplus > before:
             return -1
-        if surplus[k] > 1e-12:  # TOLERANCE: a kernel uses nothing outside it
-            last = arrival + k
+        if surplus > 1e-12:  # TOLERANCE: a kernel uses nothing outside it
+            last = change - 1
+        before, start = surplus, change
     return last
 
 

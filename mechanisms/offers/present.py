@@ -12,6 +12,7 @@ from bisect import bisect_left
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 SPARE, REGULAR = 0, 1
@@ -113,7 +114,7 @@ class Present(Rows):
 
     def __init__(self) -> None:
         super().__init__(JOB)
-        self._queue: NDArray[np.int64] | None = None  # until somebody comes or leaves
+        self._queue: NDArray[np.int64] | None = None  # until somebody leaves
 
     def add(
         self, offer: int, width: int, band: int, *,
@@ -127,8 +128,11 @@ class Present(Rows):
 
     def enter(self, columns: tuple[Any, ...]) -> int:
         """Add a job, the last to arrive; return its row."""
-        self._queue = None
-        return super().enter(columns)
+        row = super().enter(columns)
+        if self._queue is not None:  # behind all that it does not go before
+            place = _place_kernel(self.jobs, self._queue, row)
+            self._queue = np.concatenate([self._queue[:place], self.turn[self.n - 1 : self.n], self._queue[place:]])
+        return row
 
     def queue(self) -> NDArray[np.int64]:
         """Return the rows in the order in which they are served: regular jobs first, then by latest start, by turn."""
@@ -150,3 +154,18 @@ class Present(Rows):
         super().give_back(rows)
         if rows:
             self._queue = None
+
+
+@njit(cache=True)
+def _place_kernel(jobs, queue, row):  # type: ignore[no-untyped-def]
+    """Return how many jobs of a queue go before one that comes."""
+    offer, latest = jobs["offer"], jobs["latest"]
+    low, high = 0, queue.size
+    while low < high:
+        middle = (low + high) // 2
+        j = queue[middle]
+        if offer[j] > offer[row] or (offer[j] == offer[row] and latest[j] <= latest[row]):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.offers.present import Present
 
 AHEAD = 400  # rounds
+WIDTHS = 64
 
 
 class Calendars:
@@ -109,8 +110,9 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
     """Draw down both calendars; fill ``runs`` and ``line``. Returns how many of each."""
     offer, width, start, band, state = jobs["offer"], jobs["width"], jobs["start"], jobs["band"], jobs["state"]
     latest, every, saved = jobs["latest"], jobs["every"], jobs["saved"]
-    n_runs = n_line = 0
-    for j in queue:
+    n_runs = n_line = n_regular = 0
+    for j in queue:  # regular jobs first
+        n_regular += offer[j] == 1
         if start[j] == 0 or state[j] != 0:
             continue
         age = now - start[j]
@@ -122,17 +124,23 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
             runs[n_runs, 0], runs[n_runs, 2] = width[j], length
             runs[n_runs, 1] = age % every[j] if every[j] > 0 else age
             n_runs += 1
+    found = np.empty((2, WIDTHS), dtype=np.int64)  # the last jobs of some widths, and where they were found to start
     for which in (1, 0):
         own, first = calendars[which].copy(), 0  # no node is free before it
-        for j in queue:
-            if offer[j] != which or start[j] > 0 or state[j] != 0:
+        found[0] = -1
+        for j in queue[:n_regular] if which == 1 else queue[n_regular:]:
+            if start[j] > 0 or state[j] != 0:
                 continue
-            length = max(1, int(usual_rounds[band[j]] + 0.5))
-            if saved[j] > 0:
-                length = _left_kernel(usual_rounds[band[j]], saved[j])
             while first < own.size and own[first] <= 0:
                 first += 1
-            begin = _first_fit_kernel(own, first, width[j], length)
+            if saved[j] > 0:
+                length = _left_kernel(usual_rounds[band[j]], saved[j])
+                begin = _first_fit_kernel(own, first, width[j], length)
+            else:  # nodes only get scarcer: not before the last job of its width, as long as itself
+                length, place = max(1, int(usual_rounds[band[j]] + 0.5)), width[j] % WIDTHS
+                begin = max(first, found[1, place]) if found[0, place] == width[j] else first
+                begin = _first_fit_kernel(own, begin, width[j], length)
+                found[0, place], found[1, place] = width[j], begin
             _take_kernel(own, begin, length, width[j])
             if which == 1:
                 _take_kernel(calendars[0], begin, length, width[j])

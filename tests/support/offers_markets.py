@@ -122,6 +122,7 @@ class SetFromDeadline:
         if taken:
             last, mean = self.limits.last_useful_completion(x.sow), round(x.sow.law.durations.mean())
             self._hidden.present.jobs["latest"][x.agreed.row] = last - mean
+            self._hidden.present._queue = None  # it may stand elsewhere now
         return taken
 
 
