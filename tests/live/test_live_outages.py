@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
+from draws import many
 from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused, settle, sow
 from marketsched.live import calls, snapshots
 from marketsched.live.accounts import MICRO
@@ -274,11 +275,11 @@ def test_no_balance_falls_below_its_limit(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
-def test_no_balance_falls_below_its_limit_in_ten_thousand_statements(name):
+def test_no_balance_falls_below_its_limit_in_thousands_of_statements(name):
     traffic = Limited(rules_of(name), 8)
-    while traffic.owners.n < 10_000:
+    while traffic.owners.n < many(10_000):
         traffic.rounds(50)
-    assert traffic.market.tally["completed"] > 500
+    assert traffic.market.tally["completed"] > many(500)
 
 
 def test_a_job_worth_more_than_the_limit_is_refused_where_prices_are_made_at_arrival(tmp_path):

@@ -144,8 +144,10 @@ def test_given_nodes_and_offer_truth_is_best_whatever_happens():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shapes", [0, 1, 2, 3])
-def test_five_hundred_hidden_markets_on_clusters(shapes):
+@pytest.mark.parametrize(
+    "shapes", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 3]
+)
+def test_hundreds_of_hidden_markets_on_clusters(shapes):
     tried, best = 0, -np.inf
     for seed in range(10_000, 10_000 + many(500)):
         world = drawn_world(seed, hidden=True, shapes=shapes)

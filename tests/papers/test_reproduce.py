@@ -151,7 +151,7 @@ def test_too_few_samples_are_seen_to_err():
     "names",
     [
         pytest.param(["ogasched-fig2", "ogasched-fig4", "esdp-fig2", "opm-table1", "opm-fig1"], id="some"),
-        pytest.param(CLUSTER, id="all", marks=pytest.mark.slow),
+        pytest.param(CLUSTER, id="all", marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_cluster_experiments_at_a_tiny_size(names):

@@ -15,7 +15,7 @@ from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
 KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
 PROMPT = {"learn": 2.0}  # seconds in which a signal is answered; others are to end, too, but may be importing
-TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=3)))  # of each command and signal
+TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=2)))  # of each command and signal
 
 
 def command(name, folder):

@@ -62,7 +62,7 @@ def test_the_two_markets_have_a_regret():
     assert certify(*hidden_market()).regret_upper == pytest.approx(1.75)
 
 
-REPETITIONS = 600
+REPETITIONS = many(600)
 
 
 @pytest.mark.slow
