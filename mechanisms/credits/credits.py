@@ -33,15 +33,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.hidden_turn import duration_law
 from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.credits.saved_work import SavedWork
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
 from marketsched.mechanisms.credits.upgrades import LATE, Memory, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.present import Rows, band_of
@@ -149,6 +151,7 @@ class Credits(OnCredit):
         self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
         self._memory = Memory()
         self._in_row: dict[int, WaitingJob] = {}
+        self._saved: dict[JobId, SavedWork] = {}  # of jobs with checkpoints
         self._open: dict[int, Upgrade] = {}  # of regular jobs that wait, by row
         self._used_nodes = 0
         self._counts = dict.fromkeys(
@@ -215,7 +218,11 @@ class Credits(OnCredit):
         now = self._round
         x.mean = announced_mean(x.sow, now, signal)
         x.limit = self.limits.last_useful_completion(x.sow)
-        x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
+        durations = announced_durations(x.sow, now, signal)
+        x.last_start = x.limit - int(durations.min())
+        if x.sow.checkpoint is not None:
+            seen = DurationLaw(durations, np.ones(1)) if durations.size == 1 else duration_law(x.sow, now, signal)
+            self._saved[x.job] = SavedWork(x.sow.checkpoint, seen)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -245,7 +252,8 @@ class Credits(OnCredit):
         if x is None or not x.start:
             return super().complete(job)
         now, row = self._round, self._present.jobs[x.agreed]
-        row["state"], row["used"] = DONE, now - x.start
+        work = self._saved.get(job)
+        row["state"], row["used"] = DONE, now - x.start + (0 if work is None else work.saved)
         self._counts["completed"] += 1
         self._counts["regular_completed"] += int(row["since"] > 0)
         self._end_run(x)
@@ -294,7 +302,25 @@ class Credits(OnCredit):
                 continue
             owner = self.accounts.number_of(x.owner)
             important = importance(x.sow.value, width, x.mean)
-            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, important, 0, 0, 0, 0, 0, 0, HERE, 0)
+            columns = (
+                owner,
+                width,
+                band,
+                now,
+                x.limit,
+                x.last_start,
+                x.mean,
+                x.mean,
+                important,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                HERE,
+                0,
+            )
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1
@@ -330,7 +356,7 @@ class Credits(OnCredit):
             x = self._in_row[row]
             self._counts["requeues"] += 1
             self.waits.taken += 1
-            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start)
+            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start - self._keep(row, now - x.start))
             self._end_run(x)
             events.append(Event(now, EventKind.REQUEUE, x.job))
         events += [self._begin_run(row, now) for row in started.tolist()]
@@ -366,7 +392,22 @@ class Credits(OnCredit):
         self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))
         return Event(now, EventKind.START, x.job)
 
+    def _keep(self, row: int, rounds: int) -> int:
+        """Note what is saved of a run of so many rounds that was taken back; return how many rounds."""
+        x, jobs = self._in_row[row], self._present.jobs
+        work = self._saved.get(x.job)
+        if work is None:
+            return 0
+        kept = work.keep(rounds)
+        if work.saved:
+            jobs["rest"][row], jobs["last_start"][row] = work.mean_rest, x.limit - work.shortest_rest
+        return kept
+
     def _end_run(self, x: WaitingJob) -> None:
         """Note that a run has ended."""
         self._used_nodes -= x.sow.concurrency
         x.start = NOT_YET
+
+    def _leave(self, x: WaitingJob) -> None:
+        self._saved.pop(x.job, None)
+        super()._leave(x)
