@@ -33,17 +33,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import duration_law
 from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
-from marketsched.mechanisms.credits.saved_work import SavedWork
+from marketsched.mechanisms.credits.saved_work import SavedWork, keep
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
 from marketsched.mechanisms.credits.upgrades import LATE, Memory, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.present import Rows, band_of
@@ -218,11 +217,9 @@ class Credits(OnCredit):
         now = self._round
         x.mean = announced_mean(x.sow, now, signal)
         x.limit = self.limits.last_useful_completion(x.sow)
-        durations = announced_durations(x.sow, now, signal)
-        x.last_start = x.limit - int(durations.min())
+        x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
         if x.sow.checkpoint is not None:
-            seen = DurationLaw(durations, np.ones(1)) if durations.size == 1 else duration_law(x.sow, now, signal)
-            self._saved[x.job] = SavedWork(x.sow.checkpoint, seen)
+            self._saved[x.job] = SavedWork.of(x.sow, now, signal)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -356,7 +353,8 @@ class Credits(OnCredit):
             x = self._in_row[row]
             self._counts["requeues"] += 1
             self.waits.taken += 1
-            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start - self._keep(row, now - x.start))
+            kept = keep(self._saved.get(x.job), self._present.jobs[row], x.limit, now - x.start)
+            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start - kept)
             self._end_run(x)
             events.append(Event(now, EventKind.REQUEUE, x.job))
         events += [self._begin_run(row, now) for row in started.tolist()]
@@ -391,17 +389,6 @@ class Credits(OnCredit):
         self._used_nodes += x.sow.concurrency
         self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))
         return Event(now, EventKind.START, x.job)
-
-    def _keep(self, row: int, rounds: int) -> int:
-        """Note what is saved of a run of so many rounds that was taken back; return how many rounds."""
-        x, jobs = self._in_row[row], self._present.jobs
-        work = self._saved.get(x.job)
-        if work is None:
-            return 0
-        kept = work.keep(rounds)
-        if work.saved:
-            jobs["rest"][row], jobs["last_start"][row] = work.mean_rest, x.limit - work.shortest_rest
-        return kept
 
     def _end_run(self, x: WaitingJob) -> None:
         """Note that a run has ended."""

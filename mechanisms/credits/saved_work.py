@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marketsched.mechanisms.law import DurationLaw
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.auctions.hidden_turn import duration_law
+from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.signals import announced_durations
+from marketsched.mechanisms.sow import StatementOfWork
 
 
 @dataclass(slots=True)
@@ -36,6 +42,13 @@ class SavedWork:
     saved: int = 0
     longest: int = 0  # y
 
+    @classmethod
+    def of(cls, sow: StatementOfWork, now: int, signal: Signal) -> SavedWork:
+        """Return the work of a job with checkpoints that arrives in round ``now``."""
+        durations = announced_durations(sow, now, signal)
+        seen = DurationLaw(durations, np.ones(1)) if durations.size == 1 else duration_law(sow, now, signal)
+        return cls(sow.checkpoint or 1, seen)
+
     def keep(self, rounds: int) -> int:
         """Note a run of so many rounds that was taken back; return how many of them are saved."""
         self.longest = max(self.longest, self.saved + rounds)
@@ -55,3 +68,16 @@ class SavedWork:
         longer = self.law.durations > self.longest
         rest = DurationLaw.of(self.law.durations[longer], self.law.weights[longer])
         return rest.mean - self.saved if rest.durations.size else 1.0
+
+
+def keep(work: SavedWork | None, job: NDArray[np.void], limit: int, rounds: int) -> int:
+    """Note a run that was taken back in the row of its job (`present.JOB`); return how many of its rounds are saved.
+
+    ``work`` is None of a job without checkpoints; ``limit`` is its last completion worth anything.
+    """
+    if work is None:
+        return 0
+    kept = work.keep(rounds)
+    if work.saved:
+        job["rest"], job["last_start"] = work.mean_rest, limit - work.shortest_rest
+    return kept
