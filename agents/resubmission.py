@@ -97,9 +97,7 @@ def second_statement(job: Job, now: int, public: PublicInformation) -> Statement
     if public.max_duration is not None and known.law.durations.max() > public.max_duration:
         return None
     value = value_until(known, job.truth.birth + public.max_delay - 1, public)
-    return StatementOfWork(
-        known.birth, known.concurrency, value, known.requirements, known.shapes, restarts=known.restarts
-    )
+    return StatementOfWork(known.birth, known.concurrency, value, known.requirements, known.shapes, **known.terms)
 
 
 def _durations_given(job: Job) -> tuple[list[int], list[float]]:

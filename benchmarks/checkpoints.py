@@ -1,16 +1,19 @@
-"""What checkpoints bring to `two-offers` on logs, and what a job gains by what it says of them.
+"""What checkpoints bring to `two-offers` and `credits` on logs, and what a job gains by what it says of them.
 
     python benchmarks/checkpoints.py gain --out gain.csv [--logs hpc2n LOG.swf:8192] [--loads 0.7 1 1.5] [--every 4]
+    python benchmarks/checkpoints.py gain --out gain.csv --mechanism credits
     python benchmarks/checkpoints.py lies --out lies.csv [--logs hpc2n nasa] [--loads 1] [--jobs-each 60] [--every 4]
 
 ``gain`` plays each market of `logs_table` without checkpoints, with those of every job each ``--every`` rounds, and
 with them where nobody's statement of them moves another job (``counts_saved=false``). Printed are paired differences of
 points of the dual bound (29), and of the share of busy node time that was lost, in each cell and over logs as units.
+`credits` has one rule.
 
 ``lies`` lets one job at a time say something else, the others true: that it saves its work while it does not (in a
 market where nobody does, and in one where all others do), and that it does not while it does. Its work keeps what its
 true checkpoints save in any case. Those that lie are drawn from the jobs that run for more than ``--every`` rounds:
-to others it makes no difference. Printed are mean gains as a share of the mean utility of truth.
+to others it makes no difference. With ``--mechanism credits`` all jobs of one owner lie, its utility is their value.
+Printed are mean gains as a share of the mean utility of truth.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ from marketsched.worlds.logs.rule import LogRule
 from marketsched.worlds.workload import Workload
 
 NONE, KEPT, UNCOUNTED = "none", "checkpoints", "not counted"
-RULES = {NONE: "two-offers", KEPT: "two-offers:counts_saved=true", UNCOUNTED: "two-offers"}
+RULES = {
+    "two-offers": {NONE: "two-offers", KEPT: "two-offers:counts_saved=true", UNCOUNTED: "two-offers"},
+    "credits": {NONE: "credits", KEPT: "credits"},
+}
 CELL = ("log", "load", "seed")
 SAYS = {  # the lie: whether it has checkpoints, whether all others have
     "states those it does not have, nobody has any": (False, False),
@@ -58,10 +64,10 @@ def gains(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for seed in arguments.seeds:
                 markets = {every: market_at(log, name, load, seed, rule_of(every)) for every in (None, arguments.every)}
                 bound = bound_of(markets[None])
-                for label, rule in RULES.items():
+                for label, rule in RULES[arguments.mechanism.partition(":")[0]].items():
                     found = played(rule, markets[None if label == NONE else arguments.every])
                     row = {"share": 100 * found["welfare"] / bound, "waste": 100 * found["lost"] / found["busy"]}
-                    told = {key: found["statistics"][key] for key in ODDS}
+                    told = {key: found["statistics"][key] for key in ODDS if key in found["statistics"]}
                     yield dict(zip(CELL, (name, load, seed), strict=True)) | {"rule": label} | row | told
 
 
@@ -87,6 +93,8 @@ def shown_gains(rows: pd.DataFrame) -> str:
         means = ", ".join(f"{rule} {x:.2f}" for rule, x in paired.mean().items())
         lines.append(f"{what}, mean of {len(paired)} markets: {means}")
         for one, other in ((KEPT, NONE), (UNCOUNTED, NONE), (KEPT, UNCOUNTED)):
+            if not {one, other} <= set(paired):
+                continue
             difference = paired[one] - paired[other]
             by_log = difference.groupby(level="log").mean()
             lines.append(f"{what}, {one} less {other}: {interval(by_log)} over {len(by_log)} logs")
@@ -94,35 +102,39 @@ def shown_gains(rows: pd.DataFrame) -> str:
                 name, load = cast("tuple[str, float]", cell)
                 level = paired.loc[part.index, [other, one]].mean()
                 lines.append(f"  {name} {load:g}: {interval(part)} ({level[other]:.1f} to {level[one]:.1f})")
-    odds = rows.groupby("rule")[ODDS].mean()
-    lines.append(odds.round(3).T.to_string())
+    if set(ODDS) <= set(rows):
+        lines.append(rows.groupby("rule")[ODDS].mean().round(3).T.to_string())
     return "\n".join(lines)
 
 
-def utility(rule: str, workload: Workload, jobs: list[Job], place: int, report: Any) -> float:
-    """Return the utility of one job under a report, the others true."""
-    job = jobs[place]
+def utility(rule: str, workload: Workload, jobs: list[Job], said: Mapping[str, Any]) -> float:
+    """Return the utility of the jobs that report what is ``said``, by name, the others true."""
     market = MarketLoop(made(rule, workload))
-    owners = _OneLies(jobs, job.name, report)
-    done = [e for e in play(market, owners, workload.horizon) if e.job == job.name and e.kind is EventKind.COMPLETE]
-    return sum(float(job.truth.value(e.completion or 0)) - e.payment for e in done)
+    done = [
+        e
+        for e in play(market, _SomeLie(jobs, said), workload.horizon)
+        if e.job in said and e.kind is EventKind.COMPLETE
+    ]
+    truth = {job.name: job.truth for job in jobs if job.name in said}
+    return sum(float(truth[str(e.job)].value(e.completion or 0)) - e.payment for e in done)
 
 
-class _OneLies(TruthfulOwners):
-    """One owner reports something else; the market is left once its job has gone."""
+class _SomeLie(TruthfulOwners):
+    """Some jobs report something else; the market is left once they have gone."""
 
-    def __init__(self, jobs: list[Job], liar: str, report: Any) -> None:
+    def __init__(self, jobs: list[Job], said: Mapping[str, Any]) -> None:
         super().__init__(jobs)
-        self._liar, self._report = liar, report
+        self._said, self._here = said, set(said)
 
     def submit(self, job: Job, market: MarketLoop) -> None:
         """Submit the report of one job."""
-        report = self._report if job.name == self._liar else job.truth
+        report = self._said.get(job.name, job.truth)
         market.submit(job.name, report, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Any, market: MarketLoop) -> None:
-        """Stop once its job has left."""
-        self.over = self.over or any(e.job == self._liar and e.kind.leaves for e in events)
+        """Stop once they have left."""
+        self._here -= {e.job for e in events if e.kind.leaves}
+        self.over = self.over or not self._here
 
 
 def with_checkpoint(job: Job, every: int | None) -> Job:
@@ -143,19 +155,27 @@ def lies(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 plain = list(workload.jobs)
                 saving = [with_checkpoint(job, arguments.every) for job in plain]
                 long = [i for i, job in enumerate(plain) if job.duration > arguments.every]
-                some = min(len(long), arguments.jobs_each)
-                chosen = np.random.default_rng(seed).choice(long, some, replace=False)
+                chosen = liars(long, plain, arguments, seed)
                 for lie, (has, others) in ((each, SAYS[each]) for each in SAYS if arguments.lie in each):
-                    for place in sorted(chosen.tolist()):
+                    for places in chosen:
                         jobs = list(saving if others else plain)
-                        jobs[place] = (saving if has else plain)[place]
-                        said = (plain if has else saving)[place].truth
-                        truth, told = (
-                            utility(arguments.mechanism, workload, jobs, place, each)
-                            for each in (jobs[place].truth, said)
-                        )
+                        for i in places:
+                            jobs[i] = (saving if has else plain)[i]
+                        honest = {jobs[i].name: jobs[i].truth for i in places}
+                        lied = {jobs[i].name: (plain if has else saving)[i].truth for i in places}
+                        truth, told = (utility(arguments.mechanism, workload, jobs, each) for each in (honest, lied))
                         cell = dict(zip(CELL, (name, load, seed), strict=True))
-                        yield cell | {"lie": lie, "job": plain[place].name, "truth": truth, "told": told}
+                        yield cell | {"lie": lie, "job": plain[places[0]].name, "truth": truth, "told": told}
+
+
+def liars(long: list[int], jobs: list[Job], arguments: argparse.Namespace, seed: int) -> list[list[int]]:
+    """Return the places of the jobs that lie together: one job of those ``long`` ones, or all of an owner of some."""
+    rng = np.random.default_rng(seed)
+    if arguments.mechanism.partition(":")[0] != "credits":
+        return [[i] for i in sorted(rng.choice(long, min(len(long), arguments.jobs_each), replace=False).tolist())]
+    owners = sorted({str(jobs[i].owner) for i in long})
+    chosen = rng.choice(owners, min(len(owners), arguments.jobs_each), replace=False).tolist()
+    return [[i for i, job in enumerate(jobs) if str(job.owner) == owner] for owner in chosen]
 
 
 def shown_lies(rows: pd.DataFrame) -> str:
@@ -180,9 +200,9 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1500, help="of each log")
     parser.add_argument("--every", type=int, default=4, help="rounds between checkpoints")
-    parser.add_argument("--mechanism", default="two-offers:counts_saved=true", help="of the lies, such as two-offers")
+    parser.add_argument("--mechanism", default="two-offers:counts_saved=true", help="such as two-offers, or credits")
     parser.add_argument("--lie", default="", help="part of the words of those that are played")
-    parser.add_argument("--jobs-each", type=int, default=60, help="that lie, of each market")
+    parser.add_argument("--jobs-each", type=int, default=60, help="jobs (of credits: owners) that lie, of each market")
     arguments = parser.parse_args()
     LOGS.update({name: (*LOGS[name][:2], arguments.jobs) for name in arguments.logs})
     rows: list[Mapping[str, Any]] = []

@@ -41,6 +41,8 @@ from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
+from marketsched.mechanisms.schedulers.cluster_dominant_share import ClusterDominantShare
+from marketsched.mechanisms.schedulers.cluster_easy_backfill import ClusterEasyBackfill
 from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
 from marketsched.mechanisms.schedulers.cluster_queue import ClusterQueue
 from marketsched.mechanisms.sow import StatementOfWork
@@ -89,8 +91,11 @@ class FirstCome(ClusterFairTurns):
 
 RULES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "first come": (FirstCome, {}),
-    "easy": (ClusterQueue, {"reserve": True}),
-    "dominant share": (ClusterQueue, {"order": "dominant-share"}),
+    "easy": (ClusterEasyBackfill, {}),
+    "dominant share": (ClusterDominantShare, {}),
+    "dominant share, 6 h": (ClusterDominantShare, {"half_life_hours": 5.76}),  # .99 a round, as of turns
+    "queue, reserve": (ClusterQueue, {"reserve": True}),
+    "queue, dominant share": (ClusterQueue, {"order": "dominant-share"}),
     "turns": (ClusterFairTurns, {}),
     "credits, one, r .9": (ClusterCredits, {"purses": "one", "income": 0.9}),
     "credits, pool": (ClusterCredits, {"purses": "pool"}),
@@ -206,7 +211,7 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     kind, parameters = RULES[rule]
     owners = list(dict.fromkeys(job.owner for job in world.jobs))
     began = time.process_time()
-    given = {} if kind is ClusterQueue else {"owners": owners}
+    given = {"owners": owners} if kind not in (ClusterQueue, ClusterEasyBackfill) else {}
     market = kind(
         world.cluster.nodes, world.horizon, max_concurrency=1, max_duration=GRID[-1], max_delay=world.max_delay,
         max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, **given, **parameters,

@@ -60,6 +60,8 @@ _MARKET: dict[str, dict[str, Any]] = {
         "bid-price": "marketsched.mechanisms.bid_price.bid_price:BidPrice",
         "cluster-bid-price": "marketsched.mechanisms.resources.bid_price:ClusterBidPrice",
         "cluster-credits": "marketsched.mechanisms.credits.cluster_credits:ClusterCredits",
+        "cluster-dominant-share": "marketsched.mechanisms.schedulers.cluster_dominant_share:ClusterDominantShare",
+        "cluster-easy-backfill": "marketsched.mechanisms.schedulers.cluster_easy_backfill:ClusterEasyBackfill",
         "cluster-exponential": "marketsched.mechanisms.resources.posted:ClusterExponential",
         "cluster-fair-turns": "marketsched.mechanisms.schedulers.cluster_fair_turns:ClusterFairTurns",
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",

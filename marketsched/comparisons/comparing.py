@@ -52,8 +52,9 @@ LOG_DEFAULT = (
 CLUSTER_DEFAULT = (
     "cluster-bid-price",
     "cluster-first-come",
+    "cluster-easy-backfill",
+    "cluster-dominant-share",
     "cluster-queue:order=density",
-    "cluster-queue:order=dominant-share",
     "cluster-queue",
 )  # of jobs with shapes
 OPTIMUM_SECONDS = 10.0

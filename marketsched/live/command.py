@@ -48,6 +48,10 @@ PatienceOption = Annotated[
     str | None,
     typer.Option("--patience", help="Rounds, or such as '2 h', to wait for a start (two-offers).", show_default=False),
 ]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option("--checkpoint", help="Rounds, or such as '30 min', after which work is saved.", show_default=False),
+]
 SowArgument = Annotated[Path, typer.Argument(help="Statement of work, YAML or JSON.", show_default=False)]
 
 
@@ -166,13 +170,14 @@ def owner(
 def quote(
     sow: SowArgument,
     patience: PatienceOption = None,
+    checkpoint: CheckpointOption = None,
     owner: OwnerOption = None,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
     """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
     with live_errors(), live_client(url, token_file) as client:
-        answer = client.quote(live_statement(sow, client, patience), owner=owner)
+        answer = client.quote(live_statement(sow, client, patience, checkpoint), owner=owner)
         print_answer(answer)
         if "in_words" in answer:
             typer.echo(answer["in_words"])
@@ -186,13 +191,14 @@ def submit(
         str | None, typer.Option(help="Idempotency key: sent again with it, nothing happens twice.", show_default=False)
     ] = None,
     patience: PatienceOption = None,
+    checkpoint: CheckpointOption = None,
     owner: OwnerOption = None,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
     with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.submit(live_statement(sow, client, patience), name=name, owner=owner, key=key))
+        print_answer(client.submit(live_statement(sow, client, patience, checkpoint), name=name, owner=owner, key=key))
 
 
 @live_app.command(no_args_is_help=True)
@@ -346,10 +352,12 @@ def live_client(url: str | None, token_file: Path | None) -> LiveClient:
     return LiveClient(url, token, patience=10.0)
 
 
-def live_statement(path: Path, client: LiveClient, patience: str | None = None) -> Mapping[str, Any]:
+def live_statement(
+    path: Path, client: LiveClient, patience: str | None = None, checkpoint: str | None = None
+) -> Mapping[str, Any]:
     """Read a statement of work: YAML, of which JSON is a part; its times become rounds of the market.
 
-    ``patience`` takes the place of the one that the file states.
+    ``patience`` and ``checkpoint`` take the place of those that the file states.
     """
     from marketsched.config.strict_yaml import read_yaml  # pydantic, which --help does without
 
@@ -357,9 +365,16 @@ def live_statement(path: Path, client: LiveClient, patience: str | None = None) 
     if not isinstance(found, Mapping):
         raise InvalidReportError(str(path), legal="a table with concurrency, value and requirements, or with shapes")
     if patience is not None:
-        found = {**found, "patience": int(patience) if patience.isdecimal() else patience}
+        found = {**found, "patience": _rounds_or_time(patience)}
+    if checkpoint is not None:
+        found = {**found, "checkpoint": {"every": _rounds_or_time(checkpoint)}}
     with placed(source=str(path)):
         return in_rounds(found, client.market(rounds=0))
+
+
+def _rounds_or_time(text: str) -> int | str:
+    """Return what stands behind an option: a number of rounds, or a time such as '2 h'."""
+    return int(text) if text.isdecimal() else text
 
 
 @contextmanager

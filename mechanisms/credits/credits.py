@@ -38,6 +38,7 @@ from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.credits.saved_work import SavedWork, keep
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
 from marketsched.mechanisms.credits.upgrades import LATE, Memory, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
@@ -149,6 +150,7 @@ class Credits(OnCredit):
         self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
         self._memory = Memory()
         self._in_row: dict[int, WaitingJob] = {}
+        self._saved: dict[JobId, SavedWork] = {}  # of jobs with checkpoints
         self._open: dict[int, Upgrade] = {}  # of regular jobs that wait, by row
         self._used_nodes = 0
         self._counts = dict.fromkeys(
@@ -216,6 +218,8 @@ class Credits(OnCredit):
         x.mean = announced_mean(x.sow, now, signal)
         x.limit = self.limits.last_useful_completion(x.sow)
         x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
+        if x.sow.checkpoint is not None:
+            self._saved[x.job] = SavedWork.of(x.sow, now, signal)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -245,7 +249,8 @@ class Credits(OnCredit):
         if x is None or not x.start:
             return super().complete(job)
         now, row = self._round, self._present.jobs[x.agreed]
-        row["state"], row["used"] = DONE, now - x.start
+        work = self._saved.get(job)
+        row["state"], row["used"] = DONE, now - x.start + (0 if work is None else work.saved)
         self._counts["completed"] += 1
         self._counts["regular_completed"] += int(row["since"] > 0)
         self._end_run(x)
@@ -294,7 +299,25 @@ class Credits(OnCredit):
                 continue
             owner = self.accounts.number_of(x.owner)
             important = importance(x.sow.value, width, x.mean)
-            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, important, 0, 0, 0, 0, 0, 0, HERE, 0)
+            columns = (
+                owner,
+                width,
+                band,
+                now,
+                x.limit,
+                x.last_start,
+                x.mean,
+                x.mean,
+                important,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                HERE,
+                0,
+            )
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1
@@ -330,7 +353,8 @@ class Credits(OnCredit):
             x = self._in_row[row]
             self._counts["requeues"] += 1
             self.waits.taken += 1
-            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start)
+            kept = keep(self._saved.get(x.job), self._present.jobs[row], x.limit, now - x.start)
+            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start - kept)
             self._end_run(x)
             events.append(Event(now, EventKind.REQUEUE, x.job))
         events += [self._begin_run(row, now) for row in started.tolist()]
@@ -370,3 +394,7 @@ class Credits(OnCredit):
         """Note that a run has ended."""
         self._used_nodes -= x.sow.concurrency
         x.start = NOT_YET
+
+    def _leave(self, x: WaitingJob) -> None:
+        self._saved.pop(x.job, None)
+        super()._leave(x)

@@ -2,7 +2,8 @@
 
 Of a job that is present the rules use, for others, its nodes, its class (regular or free), its turn, whose it is, and
 whether and since when it runs. What else it reported decides about its own owner's jobs: ``important`` and ``mean``
-(which of them are regular, and their order), and ``last`` and ``last_start`` (when it is late, and when it ends).
+(which of them are regular, and their order), and ``rest``, ``last`` and ``last_start`` (when it is late, what it will
+cost, and when it leaves).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ JOB = np.dtype(
         ("last", "i8"),  # D, the last completion worth anything
         ("last_start", "i8"),  # it leaves if it waits afterwards
         ("mean", "f8"),  # m, announced, rounds
+        ("rest", "f8"),  # the same of what is left: less than m once some of its work is saved
         ("important", "f8"),  # beside the owner's other jobs
         ("start", "i8"),  # first round of its run; 0: it waits
         ("stop", "i8"),  # the round in which its run is stopped
@@ -28,6 +30,6 @@ JOB = np.dtype(
         ("unpaid", "i8"),  # rounds in which it could take nodes of any free run, but its owner could not pay
         ("paid", "i8"),  # by its owner for its regular rounds, millionths of a credit
         ("state", "i8"),  # HERE; DONE: it is completed, and teaches when the next round is cleared
-        ("used", "i8"),  # DONE: rounds of its run
+        ("used", "i8"),  # DONE: rounds of its run, and those saved before
     ]
 )

@@ -1,5 +1,7 @@
 r"""Which free jobs become regular: late ones, by their owner's own order of importance and its own purse.
 
+Of a job that saved some of its work m is the mean of what is left.
+
 A waiting free job with :math:`D - t \le m (1 + \text{margin}) + 2` becomes regular, in order of arrival, if
 
 * its owner's purse covers it, :math:`w - n \ge c m \kappa`, with n what the owner's regular jobs still need; and
@@ -97,7 +99,7 @@ def _upgrade_kernel(  # type: ignore[no-untyped-def]
     jobs, turn, n, now, credits, incomes, memory, seen, kappa, margin, late, fewest, shortest, last, rows, figures
 ):
     """Set ``since`` of those that become regular; fill ``rows`` and ``figures``; return how many."""
-    owner, width, mean, important = jobs["owner"], jobs["width"], jobs["mean"], jobs["important"]
+    owner, width, mean, important = jobs["owner"], jobs["width"], jobs["rest"], jobs["important"]
     unpaid = jobs["unpaid"]
     start, since, state, deadline = jobs["start"], jobs["since"], jobs["state"], jobs["last"]
     needed, thresholds = np.zeros(credits.size), np.full(credits.size, -1.0)
@@ -135,7 +137,7 @@ def _needed_kernel(jobs, turn, n, now, kappa, needed):  # type: ignore[no-untype
         j = turn[k]
         if since[j] > 0 and state[j] == 0:
             run = now - start[j] if start[j] > 0 else 0
-            needed[jobs["owner"][j]] += jobs["width"][j] * max(1.0, jobs["mean"][j] * kappa - run)
+            needed[jobs["owner"][j]] += jobs["width"][j] * max(1.0, jobs["rest"][j] * kappa - run)
 
 
 @njit(cache=True)

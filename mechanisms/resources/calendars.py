@@ -106,6 +106,11 @@ class Calendars:
             self._devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1], kept:] = layout.device_parts[k]
         self.first = now
 
+    def copy(self, start: int, to: int) -> None:
+        """Let round ``to`` be as round ``start`` is."""
+        for array in (self._free, self._pools, self._devices):
+            array[..., to - self.first] = array[..., start - self.first]
+
     def pool_free(self, now: int, count: int) -> NDArray[np.int64]:
         """Return the free resources of each pool in rounds ``now, ...``, parts, shape (n_pools, n_resources, count)."""
         begin = now - self.first

@@ -43,9 +43,9 @@ def key_of(wanted: Wanted) -> Key:
 class Nodes:
     """What is free, and who runs where."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, rounds: int = 1) -> None:
         self.cluster = cluster
-        self._calendars = Calendars(cluster, 1)
+        self._calendars = Calendars(cluster, rounds)
         self._types = TaskTypes(len(cluster.resources))
         self._device = cluster.layout.device_parts > 0
         self._weights = np.where(self._device, 2.0, 1.0)
@@ -78,14 +78,24 @@ class Nodes:
 
     def best(self, wanted: Iterable[tuple[int, Wanted]]) -> tuple[int, Placed] | None:
         """Return which of these, equally good ones, leaves least, and its place; None: none has room."""
+        return self._best_of((i, each, self._room(each)) for i, each in wanted)
+
+    def _room(self, wanted: Wanted) -> Room | None:
+        """Return where there is room now; None: there is not enough."""
+        key = key_of(wanted)
+        if key in self._full[wanted.pool]:
+            return None
+        room = self._calendars.room(wanted, NOW, 1)
+        if int(room.tasks.sum()) >= wanted.tasks:
+            return room
+        self._full[wanted.pool].add(key)
+        return None
+
+    def _best_of(self, wanted: Iterable[tuple[int, Wanted, Room | None]]) -> tuple[int, Placed] | None:
+        """Return which of these leaves least in its room, and its place there."""
         found: tuple[float, int, Wanted, Room] | None = None
-        for i, each in wanted:
-            key = key_of(each)
-            if key in self._full[each.pool]:
-                continue
-            room = self._calendars.room(each, NOW, 1)
-            if int(room.tasks.sum()) < each.tasks:
-                self._full[each.pool].add(key)
+        for i, each, room in wanted:
+            if room is None:
                 continue
             scores = self._scores(each, room)
             least = float(scores.min())

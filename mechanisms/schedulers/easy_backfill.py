@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Whole, legal
+from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.schedulers.backfilling import EASY, backfilled
-from marketsched.mechanisms.schedulers.queue_orders import Order, Thirds
+from marketsched.mechanisms.schedulers.queue_orders import Line, Order
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -93,9 +93,7 @@ class EasyBackfill(EasyQueue):
         **queue: Any,
     ) -> None:
         super().__init__(capacity, horizon, **queue)
-        self.queued_by = order
-        self._classes = {job: Whole(0).check(f"classes: {job}", each) for job, each in (classes or {}).items()}
-        self._thirds = Thirds(self.max_duration)
+        self._line = Line(order, self.max_duration, classes)
         self._keys: dict[JobId, int] = {}  # of the jobs that have arrived: smaller ones come first
 
     @staticmethod
@@ -106,30 +104,26 @@ class EasyBackfill(EasyQueue):
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the job's place in the queue, too."""
         super().foresee(x, signal)
-        if self.queued_by == "request":
-            self._keys[x.job] = x.agreed
-        elif self.queued_by == "class":
-            known = self._classes.get(x.job)
-            self._keys[x.job] = -(self._thirds.class_of(x.agreed) if known is None else known)
+        if self._line.order != "arrival":
+            self._keys[x.job] = self._line.place_of(x.job, x.agreed)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start who is first in the queue, and who may pass; then the round's wall times count."""
         found = super().serve(waiting)
-        if self.queued_by == "class":
-            self._thirds.learn(x.agreed for x in waiting if x.arrival == self.round)
+        self._line.learn(x.agreed for x in waiting if x.arrival == self.round)
         return found
 
     def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs in the order of the queue."""
-        if self.queued_by == "arrival":
+        if self._line.order == "arrival":
             return list(range(len(waiting)))
         return sorted(range(len(waiting)), key=lambda i: self._keys[waiting[i].job])
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once, unless classes of jobs are known by name; see `Mechanism.play`."""
-        if self.queued_by == "class" and self._classes:
+        if self._line.order == "class" and self._line.classes:
             return False
-        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self.queued_by)
+        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self._line.order)
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)

@@ -20,7 +20,7 @@ from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.calendars import Wanted
+from marketsched.mechanisms.resources.calendars import Placed, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.nodes import Key, Nodes, Run, key_of
@@ -222,19 +222,24 @@ class NodesMarket(BySharesMarket, Generic[J]):
     def _start(self, each: J, rows: Iterable[int], now: int, events: list[Event]) -> bool:
         """Start a job with one of these options if one has room; tell whether it did."""
         found = self.nodes.best((row, each.wants[row]) for row in rows)
-        if found is None:
-            return False
-        row, placed = found
-        wanted = each.wants[row]
+        if found is not None:
+            self._begin(each, *found, now, events)
+        return found is not None
+
+    def _longest(self, each: J, row: int, now: int) -> int:
+        """Return the most rounds that a run from now on may take: of the longest case, until its end brings nothing."""
+        return max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
+
+    def _begin(self, each: J, row: int, placed: Placed, now: int, events: list[Event]) -> None:
+        """Start a job with an option, on a place that is free."""
+        wanted, length = each.wants[row], self._longest(each, row, now)
         each.run, each.row = Run(wanted, placed, now, each.size), row
         self.nodes.take(each.run)
-        length = max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
         kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
         each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
         each.x.start = now
         self._started(each, now)
         events.append(Event(now, EventKind.START, each.x.job))
-        return True
 
     def _end_run(self, each: NodeJob) -> None:
         assert each.run is not None

@@ -7,12 +7,15 @@ shortest third is the most urgent. Before any has arrived it is 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from marketsched.mechanisms.legal import Whole
+from marketsched.mechanisms.mechanism import JobId
 
 Order = Literal["arrival", "request", "class"]
 PATIENT, MIDDLE, URGENT = 0, 1, 2
@@ -46,6 +49,44 @@ class Thirds:
         """Count wall times of a round that is over."""
         for wall in walls:
             self._seen[wall] += 1
+
+
+class Line:
+    """The places of jobs in a queue.
+
+    Parameters
+    ----------
+    order : {"arrival", "request", "class"}
+        Who comes first: who arrived first, who requested the shortest wall time, or the most urgent class.
+    longest : int
+        The longest wall time, rounds.
+    classes : mapping of JobId to int, optional
+        Known classes of jobs; others are thirds of the wall times.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a class is no whole number >= 0.
+    """
+
+    def __init__(self, order: Order, longest: int, classes: Mapping[Any, Any] | None = None) -> None:
+        self.order = order
+        self.classes = {job: Whole(0).check(f"classes: {job}", each) for job, each in (classes or {}).items()}
+        self._thirds = Thirds(longest)
+
+    def place_of(self, job: JobId, wall: int) -> int:
+        """Return the key of a job that arrives with this wall time: smaller ones come first, equal ones by arrival."""
+        if self.order == "request":
+            return wall
+        if self.order == "class":
+            known = self.classes.get(job)
+            return -(self._thirds.class_of(wall) if known is None else known)
+        return 0
+
+    def learn(self, walls: Iterable[int]) -> None:
+        """Count the wall times that arrived in a round that is over."""
+        if self.order == "class":
+            self._thirds.learn(walls)
 
 
 def places_in_line(

@@ -32,9 +32,11 @@ def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_agai
         monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
         run("live", "owner", "ann", "--deposit", "50", "--out", "ann.token")
         ann = ("--token-file", "ann.token")
-        run("live", "quote", "sow.yaml", "--patience", "3", *ann)
+        run("live", "quote", "sow.yaml", "--patience", "3", "--checkpoint", "1", *ann)
         run("live", "submit", "sow.yaml", "--name", "x", "--patience", "3", *ann)
         run("live", "submit", "sow.yaml", "--name", "y", *ann)
+        run("live", "submit", "sow.yaml", "--name", "z", "--checkpoint", "3 rounds", *ann)
+        assert "checkpoint.every = 0" in run("live", "submit", "sow.yaml", "--checkpoint", "0", *ann, status=2)
         assert "checkpoint.cost = 0.1: expected 0" in run("live", "submit", "dear.yaml", *ann, status=2)
         assert "patience = '-1'" in run("live", "submit", "sow.yaml", "--patience=-1", *ann, status=2)
         for name in "xy":
@@ -46,7 +48,7 @@ def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_agai
     (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
     stated = [json.loads(line).get("sow") for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     stated = [(each["patience"], each["checkpoint"]) for each in stated if each]
-    assert stated == [(3, {"every": 2}), (5, {"every": 2})]
+    assert stated == [(3, {"every": 2}), (5, {"every": 2}), (5, {"every": 3})]
     decided = run("live", "export", "--decisions")
     assert run("replay", "config.yaml", "log.jsonl") == decided and decided.count('"complete"') == 2
 

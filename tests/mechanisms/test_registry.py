@@ -38,6 +38,8 @@ BUILT_IN = [
     "bid-price",
     "cluster-bid-price",
     "cluster-credits",
+    "cluster-dominant-share",
+    "cluster-easy-backfill",
     "cluster-exponential",
     "cluster-fair-turns",
     "cluster-first-come",

@@ -58,7 +58,7 @@ def test_the_table_of_pools_holds_what_runs():
 def test_contestants_of_a_cluster_are_compared():
     found = marketsched.compare(SCENARIO, runs=2)
     names = found.summary["mechanism"].tolist()
-    assert names[:2] == ["cluster-bid-price", "cluster-first-come"] and len(names) == 5
+    assert names[:2] == ["cluster-bid-price", "cluster-first-come"] and len(names) == 6
     assert (found.summary["welfare_share"] <= 1 + 1e-9).all()
     runs = found.tables["runs"]
     same = runs[runs["mechanism"] == "cluster-first-come"]
@@ -69,7 +69,7 @@ def test_contestants_of_a_cluster_are_compared():
 def _check_pools(found):
     """The figures by pool are those of single runs, and what pools earn adds up to the revenue."""
     pools, runs = found.tables["pools"], found.tables["runs"].set_index(["seed", "mechanism"])
-    assert len(pools) == 2 * 5 * 4  # seeds, mechanisms, two resources of two pools
+    assert len(pools) == 2 * 6 * 4  # seeds, mechanisms, two resources of two pools
     for key, own in pools.groupby(["seed", "mechanism"]):
         assert own.groupby("pool")["income"].first().sum() == pytest.approx(runs.loc[key, "revenue"])
     run = marketsched.run(SCENARIO, seed=1, mechanism="cluster-bid-price")

@@ -3,7 +3,8 @@
 import pytest
 
 from marketsched.agents.job import Job
-from marketsched.agents.resubmission import covered, resubmission
+from marketsched.agents.lies import PublicInformation
+from marketsched.agents.resubmission import covered, resubmission, second_statement
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
@@ -64,3 +65,11 @@ def test_bad_calls():
         resubmission(job(POINTS, 5, 3, 3), now=4)
     with pytest.raises(InvalidParameterError, match="has no mass"):
         resubmission(job([(2, 3, 0.0, None)], 5, 3, None), now=6)
+
+
+def test_a_second_statement_agrees_to_what_the_first_did():
+    terms = {"restarts": False, "patience": 3, "checkpoint": 2}
+    truth = StatementOfWork(1, 2, VALUE, POINTS, **terms)
+    public = PublicInformation(capacity=5, horizon=30, max_delay=25)
+    second = second_statement(Job("j", "ann", truth, 5, 7, 7), 6, public)
+    assert second.birth == 6 and second.terms == terms
