@@ -33,8 +33,8 @@ class Calendars:
     runs : ndarray of int, shape (n, 3)
         Nodes, rounds that it would lose and rounds still to run of each spare run.
     line : ndarray of int, shape (m, 5)
-        Class, latest start, nodes, expected start (rounds from now) and expected rounds of each job that waits, in the
-        order of the queue.
+        Class, latest start, nodes, expected start (rounds from now) and expected rounds of each job that waits and is
+        expected to start in sight, in the order of the queue.
     """
 
     def __init__(self) -> None:
@@ -133,6 +133,8 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
                 continue
             while first < own.size and own[first] <= 0:
                 first += 1
+            if first == own.size:  # nobody behind it starts in sight, or is in anybody's way
+                break
             if saved[j] > 0:
                 length = _left_kernel(usual_rounds[band[j]], saved[j])
                 begin = _first_fit_kernel(own, first, width[j], length)
@@ -141,6 +143,8 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
                 begin = max(first, found[1, place]) if found[0, place] == width[j] else first
                 begin = _first_fit_kernel(own, begin, width[j], length)
                 found[0, place], found[1, place] = width[j], begin
+            if begin == own.size:
+                continue
             _take_kernel(own, begin, length, width[j])
             if which == 1:
                 _take_kernel(calendars[0], begin, length, width[j])
