@@ -39,8 +39,10 @@ from marketsched.mechanisms import DeadlineValue, EventKind
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
 from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.offers.cluster_offers import ClusterOffers
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
 from marketsched.mechanisms.schedulers.cluster_queue import ClusterQueue
 from marketsched.mechanisms.sow import StatementOfWork
@@ -92,6 +94,8 @@ RULES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "easy": (ClusterQueue, {"reserve": True}),
     "dominant share": (ClusterQueue, {"order": "dominant-share"}),
     "turns": (ClusterFairTurns, {}),
+    "offers": (ClusterOffers, {}),
+    "offers, regular": (ClusterOffers, {"spare": False}),
     "credits, one, r .9": (ClusterCredits, {"purses": "one", "income": 0.9}),
     "credits, pool": (ClusterCredits, {"purses": "pool"}),
     "credits, one": (ClusterCredits, {"purses": "one"}),
@@ -206,7 +210,7 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     kind, parameters = RULES[rule]
     owners = list(dict.fromkeys(job.owner for job in world.jobs))
     began = time.process_time()
-    given = {} if kind is ClusterQueue else {"owners": owners}
+    given = {"owners": owners} if issubclass(kind, BySharesMarket) else {}
     market = kind(
         world.cluster.nodes, world.horizon, max_concurrency=1, max_duration=GRID[-1], max_delay=world.max_delay,
         max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, **given, **parameters,

@@ -174,7 +174,7 @@ class HiddenJobs:
         for row in begun:
             self.held[int(jobs["offer"][row])] += reports[row].width
             self._running += 1
-            jobs["stop"][row] = self._stop(now, float(jobs["rate"][row]), reports[row])
+            jobs["stop"][row] = reports[row].stop(now, float(jobs["rate"][row]), self._max_duration)
         return Served(back, begun)
 
     def saved(self, row: int) -> int:
@@ -205,13 +205,3 @@ class HiddenJobs:
         """Free the nodes of a run."""
         self.held[offer] -= width
         self._running -= 1
-
-    def _stop(self, start: int, rate: float, report: Report) -> int:
-        """Return the round in which a run is stopped: no later completion would bring what it costs."""
-        most, cost = self._max_duration, rate * report.width
-        until, worth = report.stairs
-        by: list[int] = [
-            min(last, start + int(min(value / cost, most))) if cost > 0 else last
-            for last, value in zip(until.tolist(), worth.tolist(), strict=True)
-        ]
-        return max(start + 1, min(start + most, max(by)))
