@@ -174,7 +174,7 @@ class HiddenJobs:
         for row in begun:
             self.held[int(jobs["offer"][row])] += reports[row].width
             self._running += 1
-            jobs["stop"][row] = reports[row].stop(now, float(jobs["rate"][row]), self._max_duration)
+            jobs["stop"][row] = self._stop(now, float(jobs["rate"][row]), reports[row])
         return Served(back, begun)
 
     def saved(self, row: int) -> int:
@@ -205,3 +205,7 @@ class HiddenJobs:
         """Free the nodes of a run."""
         self.held[offer] -= width
         self._running -= 1
+
+    def _stop(self, start: int, rate: float, report: Report) -> int:
+        """Return the round in which a run is stopped."""
+        return report.stop(start, rate, self._max_duration)
