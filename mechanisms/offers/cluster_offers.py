@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, Share, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import cell_of, check_falling, preferred, usual_length
 from marketsched.mechanisms.offers.cluster_present import GROUPS, Offered, Way, offered_of, ways_of
 from marketsched.mechanisms.offers.cluster_waits import Seen
@@ -76,10 +76,41 @@ class ClusterOffers(NodesMarket[Offered]):
         As of `marketsched.mechanisms.offers.two_offers.TwoOffers`.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
+
+    Examples
+    --------
+    The first job takes a spare node at no charge yet, the second one waits for it:
+
+    >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
+    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.shapes import Shape
+    >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
+    >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
+    >>> market = ClusterOffers(1, 40, cluster=cluster, **sizes)
+    >>> for name in "AB":
+    ...     shape = Shape({"gpu": 4}, {"a100": (2, 4)})
+    ...     report = StatementOfWork.of_shapes(1, DeadlineValue(5.0, 30), 1, [shape], (0.5, 0.5), revealed=False)
+    ...     plan = market.submit(name, report)
+    >>> for name in "AB":
+    ...     market.arrive(name)
+    >>> [(event.kind.value, event.job) for _ in range(2) for event in market.advance()]
+    [('start', 'A')]
+    >>> market.complete("A").payment, [(event.kind.value, event.job) for event in market.advance()]
+    (0.0, [('start', 'B')])
     """
 
-    takes_back = True
-    standing: ClassVar[Standing] = Standing("tested", "", "jobs that have left")
+    truthful: ClassVar[Truthful] = "none"
+    truthful_hidden: ClassVar[Truthful] = "none"
+    standing: ClassVar[Standing] = Standing(
+        "proved",
+        "a job that asks for more than it needs, or names fewer kinds, may start sooner, one that names a later "
+        "deadline may choose more patience, which costs less; spare runs may be taken back; "
+        "all this for owners who care for the credits that they pay",
+        "jobs that have left",
+        "given its offer (shape and pools, class and patience), truth is best for each job, whatever happens, and in "
+        "the choice between the offers that its law and deadline allow it is best if the announced odds are believed",
+        but="shapes and kinds other than the true ones, a later deadline, and odds that are not believed",
+    )
 
     @legal
     def __init__(
@@ -192,7 +223,12 @@ class ClusterOffers(NodesMarket[Offered]):
         found = self._preferred(each, now)
         if found is None:
             return False
-        way, entries, offer, column = found
+        self._take(each, found, now)
+        return True
+
+    def _take(self, each: Offered, entry: Entry, now: int) -> None:
+        """Let a job take an entry."""
+        way, entries, offer, column = entry
         report, patience, length = way.report, int(entries.patience[column]), usual_length(way.report.mean)
         each.way, each.size, each.offer, each.latest = way, way.size, offer, now + patience
         each.rate, each.chance = float(entries.rates[offer, column]), float(entries.chances[offer, column])
@@ -201,7 +237,6 @@ class ClusterOffers(NodesMarket[Offered]):
         each.x.last_start = min(each.latest, report.last_start(each.rate))
         each.keys = [each.keys[row] for row in way.rows]
         each.place = self._seen.enter(way, offer, each.latest)
-        return True
 
     def _preferred(self, each: Offered, now: int) -> Entry | None:
         """Return the entry of largest announced value; None: none is worth taking."""
@@ -227,9 +262,14 @@ class ClusterOffers(NodesMarket[Offered]):
 
     # -- service --------------------------------------------------------------------------------------------
 
-    def _rounds(self, each: Offered, row: int, now: int) -> int:
+    def _booked_rounds(self, each: Offered, row: int, now: int) -> int:
+        """Book a round more than a run can have: what is not done by then is stopped, and pays nothing."""
         assert each.way is not None
-        return each.way.report.stop(now, each.rate, self.max_duration) - now
+        each.stop = each.way.report.stop(now, each.rate, self.max_duration)
+        return each.stop + 1 - now
+
+    def _over(self, each: Offered, now: int) -> bool:
+        return now > each.x.last_start if each.run is None else now >= each.stop
 
     def _started(self, each: Offered, now: int) -> None:
         assert each.run is not None

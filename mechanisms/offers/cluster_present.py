@@ -48,6 +48,7 @@ class Offered(NodeJob):
     place: int = -1  # of `Seen`
     offer: int = 0
     latest: int = 0  # the last round in which it may start
+    stop: int = 0  # the round in which its run is stopped
     rate: float = 0.0  # locked, credits a round
     cell: int = 0
     group: int = 0
@@ -75,15 +76,19 @@ def ways_of(each: Offered, now: int, n_pools: int) -> Iterator[Way]:
         rows = rows[np.argsort(each.means[rows], kind="stable")]
         last = rows.size
         while last:
-            report = _report_of(each, rows[:last], now)
-            if report is not None:
-                yield _way_of(each, rows[:last], report, n_pools)
+            way = way_of(each, rows[:last], now, n_pools)
+            if way is not None:
+                yield way
             slowest = each.means[rows[last - 1]]
             while last and each.means[rows[last - 1]] == slowest:
                 last -= 1
 
 
-def _way_of(each: Offered, rows: NDArray[np.int64], report: Report, n_pools: int) -> Way:
+def way_of(each: Offered, rows: NDArray[np.int64], now: int, n_pools: int) -> Way | None:
+    """Return the way to run with some options of one shape; None: no run of it can bring anything."""
+    report = _report_of(each, rows, now)
+    if report is None:
+        return None
     pools = np.zeros(n_pools, dtype=np.bool_)
     pools[each.options.pool[rows]] = True
     least = int(rows[each.shares[rows].argmin()])
@@ -93,13 +98,14 @@ def _way_of(each: Offered, rows: NDArray[np.int64], report: Report, n_pools: int
 
 
 def _report_of(each: Offered, rows: NDArray[np.int64], now: int) -> Report | None:
-    """Return what a job says of a way; None: no run of it can bring anything."""
+    """Return what a job says of these options; None: no run of it can bring anything."""
     x, sow = each.x, each.x.sow
     durations, case = np.unique(each.lengths[rows].max(axis=0), return_inverse=True)
-    if now + durations[0] > x.limit:
+    shortest = int(each.lengths[rows].min())  # it leaves once not even that run would bring anything
+    if now + shortest > x.limit:
         return None
     weights: NDArray[np.float64] = np.bincount(case.ravel(), weights=each.chances, minlength=durations.size)
-    worth, shortest = float(each.options.worth[rows[0]]), int(durations[0])
+    worth = float(each.options.worth[rows[0]])
     stairs = stairs_of(sow, now + shortest, x.limit)
     stairs = stairs._replace(worth=stairs.worth * worth)
     patience = -1 if sow.patience is None else sow.patience

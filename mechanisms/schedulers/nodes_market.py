@@ -183,8 +183,14 @@ class NodesMarket(AdvanceMarket, Generic[J]):
     def _gave_up(self, each: J) -> None:
         """Note that a job has left undone."""
 
-    def _rounds(self, each: J, row: int, now: int) -> int:
-        """Return after how many rounds a run that starts now is stopped."""
+    def _over(self, each: J, now: int) -> bool:
+        """Tell whether a job can bring nothing any more."""
+        if each.run is None or each.booking is None:
+            return now > each.x.last_start
+        return now >= each.run.start + each.booking.length
+
+    def _booked_rounds(self, each: J, row: int, now: int) -> int:
+        """Return how many rounds a run that starts now is booked for."""
         return max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
 
     def _started(self, each: J, now: int) -> None:
@@ -196,9 +202,8 @@ class NodesMarket(AdvanceMarket, Generic[J]):
         """Remove the jobs that can bring nothing any more."""
         events: list[Event] = []
         for each in list(self._present.values()):
-            run, booking = each.run, each.booking
-            over = now > each.x.last_start if run is None or booking is None else now >= run.start + booking.length
-            if over:
+            run = each.run
+            if self._over(each, now):
                 kind = EventKind.EVICT if run is not None or each.ran else EventKind.DROP
                 if run is not None:
                     self._end_run(each)
@@ -233,7 +238,7 @@ class NodesMarket(AdvanceMarket, Generic[J]):
         wanted = each.wants[row]
         each.run, each.row = Run(wanted, placed, now, each.size), row
         self.nodes.take(each.run)
-        length = self._rounds(each, row, now)
+        length = self._booked_rounds(each, row, now)
         kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
         each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
         each.x.start = now

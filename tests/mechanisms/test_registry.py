@@ -41,6 +41,7 @@ BUILT_IN = [
     "cluster-exponential",
     "cluster-fair-turns",
     "cluster-first-come",
+    "cluster-offers",
     "cluster-queue",
     "conservative-backfill",
     "credits",
