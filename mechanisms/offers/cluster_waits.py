@@ -113,7 +113,7 @@ def _waits_kernel(  # type: ignore[no-untyped-def]
     here, offer, start, pool, by = jobs["here"], jobs["offer"], jobs["start"], jobs["pool"], jobs["latest"]
     size, shares, band = jobs["size"], jobs["share"], jobs["band"]
     work = np.zeros((2, latest.size))
-    running = np.zeros(2)
+    running, of_all = np.zeros(2), 0.0  # regular jobs stand before all spare ones
     room = False
     for i in range(jobs.size):
         if here[i] == 0:
@@ -128,11 +128,11 @@ def _waits_kernel(  # type: ignore[no-untyped-def]
         for g in range(pools.size):
             shared = shared or (pools[g] and accepts[i, g])
         if shared:
-            p = np.searchsorted(latest, by[i])
+            p, own = np.searchsorted(latest, by[i]), size[i] * lengths[band[i]]
             if p < latest.size:
-                work[offer[i], p] += size[i] * lengths[band[i]]
+                work[offer[i], p] += own
+            of_all += own * offer[i]
     regular, spare = 0.0, 0.0
-    of_all = work[1].sum()  # regular jobs stand before all spare ones
     for p in range(latest.size):
         regular += work[1, p]
         spare += work[0, p]

@@ -18,10 +18,18 @@ from marketsched.mechanisms.offers.cluster_offers import Entry
 from marketsched.mechanisms.offers.cluster_present import way_of
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.shapes import Shape
-from node_requests import CPU, GPU, NEEDS
+from node_requests import CPU, GPU
 from offers_markets import drawn_offers, left_in
 
-CLUSTER = Cluster((CPU, GPU), [NodeGroup("a", "a", 2, {"cpu": 8, "gpu": 2}), NodeGroup("c", "c", 1, {"cpu": 8})])
+CLUSTER = Cluster((CPU, GPU), [NodeGroup("a", "a", 2, {"cpu": 4, "gpu": 2}), NodeGroup("c", "c", 2, {"cpu": 4})])
+NEEDS = (
+    ({"cpu": 1}, ("a", "c")),
+    ({"cpu": 3}, ("c", "a")),
+    ({"cpu": 1.5, "gpu": 1}, ("a",)),
+    ({"cpu": 1, "gpu": 0.5}, ("a",)),
+    ({"cpu": 2, "gpu": 2}, ("a",)),
+    ({"cpu": 4}, ("c", "a")),
+)
 LAWS = (((1,), (1.0,)), ((3,), (1.0,)), ((1, 4), (0.5, 0.5)), ((2, 6), (0.7, 0.3)), ((1, 2, 5), (0.4, 0.3, 0.3)))
 FACTORS, LATER = (0.15, 0.6, 1.0, 2.0, 8.0), (-3, 0, 4)
 LONGEST, REPORTS, COLUMNS = 12, 24, 24  # rounds; reports of a market; the first patiences, up to 32 rounds
@@ -38,7 +46,7 @@ def drawn_jobs(seed, n=None, span=8):
     """Return jobs in order of birth, with the case of its law that each will be."""
     rng = np.random.default_rng(seed)
     jobs = []
-    for i, birth in enumerate(np.sort(rng.integers(1, span, n or int(rng.integers(6, 10)))).tolist()):
+    for i, birth in enumerate(np.sort(rng.integers(1, span, n or int(rng.integers(9, 14)))).tolist()):
         law, (each, kinds) = LAWS[rng.integers(len(LAWS))], NEEDS[rng.integers(len(NEEDS))]
         speeds = dict(zip(kinds, rng.permutation([1, 2])[: len(kinds)].tolist(), strict=True))
         speeds = speeds if rng.random() < 0.5 else dict.fromkeys(kinds, 1)
@@ -109,19 +117,18 @@ class Chosen(ClusterOffers):
         return Entry(way, entries, offer, column) if pays else None
 
 
-class PlacedByWorth(Chosen):
-    """A planted fault: of the pools of its entry a job gets the one in which it says that it is worth most."""
+class PlacedBySpeed(Chosen):
+    """A planted fault: of the pools of its entry a job gets the one in which it says that it is fastest."""
 
     def _start(self, each, rows, now, events):
-        best = set(each.worth_most(now))
-        return super()._start(each, [row for row in rows if row in best] or rows, now, events)
+        return super()._start(each, [min(rows, key=lambda row: each.means[row])], now, events)
 
 
-class VictimsByMean(Chosen):
-    """A planted fault: runs that say that they are long are taken back first."""
+class LongRunsStay(Chosen):
+    """A planted fault: runs that say that they are long are not taken back."""
 
     def _may_go(self, each):
-        return dict(sorted(super()._may_go(each).items(), key=lambda pair: -pair[1].way.report.mean))
+        return {run: other for run, other in super()._may_go(each).items() if other.way.report.mean <= 3}
 
 
 class PatienceByDeadline(Chosen):
@@ -142,7 +149,7 @@ class StoppedRunsPay(Chosen):
         return [replace(e, payment=owed[e.job]) if e.job in owed else e for e in events]
 
 
-MOVING = {"placed by worth": PlacedByWorth, "victims by mean": VictimsByMean, "by deadline": PatienceByDeadline}
+MOVING = {"placed by speed": PlacedBySpeed, "long runs stay": LongRunsStay, "by deadline": PatienceByDeadline}
 GAINING = {"by deadline": PatienceByDeadline, "stopped runs pay": StoppedRunsPay}
 
 
