@@ -1,4 +1,4 @@
-"""Reports in tiny clusters under `cluster-offers`: in forced entries, bit for bit, and beside the truth; planted faults.
+"""Reports in tiny clusters under `cluster-offers`: in forced entries, bit for bit, and beside the truth; faults.
 
     python benchmarks/cluster_offers_proofs.py [--entries 5000] [--markets 300] [--first 0]
 

@@ -107,9 +107,9 @@ class ClusterOffers(NodesMarket[Offered]):
         "deadline may choose more patience, which costs less; spare runs may be taken back; "
         "all this for owners who care for the credits that they pay",
         "jobs that have left",
-        "as where they are revealed, given its offer (shape and pools, class and patience), truth is best for each job, "
-        "whatever happens, and in "
-        "the choice between the offers that its law and deadline allow it is best if the announced odds are believed",
+        "as where they are revealed, given its offer (shape and pools, class and patience), truth is best for each "
+        "job, whatever happens, and in the choice between the offers that its law and deadline allow it is best if the "
+        "announced odds are believed",
         but="shapes and kinds other than the true ones, a later deadline, and odds that are not believed",
     )
 

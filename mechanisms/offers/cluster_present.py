@@ -65,7 +65,7 @@ def offered_of(x: WaitingJob, known: Known, cluster: Cluster, shares: NodeShares
     """Return a job at its arrival; without options if it can run nowhere."""
     options, layout = known.options, cluster.layout
     sizes = (options.total / np.maximum(layout.pool_size.sum(axis=0), 1)).max(axis=1, initial=0.0) * cluster.nodes
-    device: NDArray[np.bool_] = options.demand[:, layout.device_parts > 0].any(axis=1)
+    device = options.demand[:, layout.device_parts > 0].sum(axis=1) > 0
     return Offered(**facts_of(x, 0, known, cluster), sizes=sizes, shares=shares.of(options), device=device)
 
 
@@ -104,7 +104,7 @@ def _report_of(each: Offered, rows: NDArray[np.int64], now: int) -> Report | Non
     shortest = int(each.lengths[rows].min())  # it leaves once not even that run would bring anything
     if now + shortest > x.limit:
         return None
-    weights: NDArray[np.float64] = np.bincount(case.ravel(), weights=each.chances, minlength=durations.size)
+    weights = np.bincount(case.ravel(), weights=each.chances, minlength=durations.size).astype(np.float64)
     worth = float(each.options.worth[rows[0]])
     stairs = stairs_of(sow, now + shortest, x.limit)
     stairs = stairs._replace(worth=stairs.worth * worth)
