@@ -39,6 +39,7 @@ from marketsched.mechanisms import DeadlineValue, EventKind
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
 from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.offers.cluster_offers import ClusterOffers
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.schedulers.cluster_dominant_share import ClusterDominantShare
@@ -97,6 +98,8 @@ RULES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "queue, reserve": (ClusterQueue, {"reserve": True}),
     "queue, dominant share": (ClusterQueue, {"order": "dominant-share"}),
     "turns": (ClusterFairTurns, {}),
+    "offers": (ClusterOffers, {}),
+    "offers, regular": (ClusterOffers, {"spare": False}),
     "credits, one, r .9": (ClusterCredits, {"purses": "one", "income": 0.9}),
     "credits, pool": (ClusterCredits, {"purses": "pool"}),
     "credits, one": (ClusterCredits, {"purses": "one"}),
@@ -211,7 +214,7 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     kind, parameters = RULES[rule]
     owners = list(dict.fromkeys(job.owner for job in world.jobs))
     began = time.process_time()
-    given = {"owners": owners} if kind not in (ClusterQueue, ClusterEasyBackfill) else {}
+    given = {"owners": owners} if kind not in (ClusterQueue, ClusterEasyBackfill, ClusterOffers) else {}
     market = kind(
         world.cluster.nodes, world.horizon, max_concurrency=1, max_duration=GRID[-1], max_delay=world.max_delay,
         max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, **given, **parameters,

@@ -30,6 +30,7 @@ from .mechanism import EventKind as EventKind
 from .mechanism import LaunchPlan as LaunchPlan
 from .mechanism import Mechanism as Mechanism
 from .menu import Menu as Menu
+from .offers.cluster_offers import ClusterOffers as ClusterOffers
 from .offers.two_offers import TwoOffers as TwoOffers
 from .posted.exponential import ExponentialPricing as ExponentialPricing
 from .posted.exponential import PostedPricing as PostedPricing

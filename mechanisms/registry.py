@@ -65,6 +65,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "cluster-exponential": "marketsched.mechanisms.resources.posted:ClusterExponential",
         "cluster-fair-turns": "marketsched.mechanisms.schedulers.cluster_fair_turns:ClusterFairTurns",
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
+        "cluster-offers": "marketsched.mechanisms.offers.cluster_offers:ClusterOffers",
         "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",
         "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
         "credits": "marketsched.mechanisms.credits.credits:Credits",

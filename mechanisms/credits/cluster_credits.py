@@ -28,10 +28,10 @@ from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
-from marketsched.mechanisms.credits.usual_work import UsualWork
 from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
+from marketsched.mechanisms.offers.usual_work import UsualWork
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
@@ -113,8 +113,8 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        accounts = Accounts(shares, newcomers, owners)
-        super().__init__(capacity, horizon, max_concurrency, cluster, accounts, signals, **sizes)
+        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        self.accounts = Accounts(shares, newcomers, owners)
         self.pools = PoolPurses(self.accounts, self.cluster, income, carry_rounds, start, purses)
         self.turns = Turns(self.accounts, KEPT)
         self.patience, self.margin = patience, margin
@@ -173,17 +173,18 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
 
     # -- one round ------------------------------------------------------------------------------------------
 
-    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> Present:
-        return present_of(x, owner, known, self.cluster, self.pools, self.margin)
+    def _present_of(self, x: WaitingJob, known: Known) -> Present:
+        return present_of(x, self.accounts.number_of(x.owner), known, self.cluster, self.pools, self.margin)
 
     def _comes(self, each: Present, stays: bool) -> None:
         self._counts["jobs"] += stays
         self._came += [each] * stays
         self._offered.arrives(each.size, self._usual.rounds(each.band), self._usual.kappa)
 
-    def _completed(self, each: Present, used: int) -> None:
+    def _completed(self, each: Present, used: int) -> float:
         self._counts["completed"] += 1
         self._gone.append((each, used))
+        return 0.0
 
     def _gave_up(self, each: Present) -> None:
         self._learn(each, 0)

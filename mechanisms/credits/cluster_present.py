@@ -13,8 +13,8 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
 from marketsched.mechanisms.credits.upgrades import LATE
-from marketsched.mechanisms.credits.usual_work import band_on_nodes
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.offers.usual_work import band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, facts_of

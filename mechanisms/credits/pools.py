@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.credits.pool_weights import PoolWeights
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.node_shares import NodeShares, holding
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.schedulers.turns import Accounts
-
-KEPT = 4096  # costs of requests
 
 PursesOf = Literal["pool", "one"]
 
@@ -70,7 +69,7 @@ class PoolPurses:
         self.every = [Purses(accounts, int(n), income, carry, start) for n in sizes]
         self.purse_of = np.zeros(self.nodes.size, np.int64) if self._one else np.arange(self.nodes.size)
         self.weights = PoolWeights(cluster)
-        self._costs: dict[tuple[int, int, bytes], int] = {}  # of requests: jobs ask for the same again and again
+        self._shares = NodeShares(cluster)
 
     def of_pool(self, pool: int) -> Purses:
         """Return the purses that pay in a pool."""
@@ -122,20 +121,7 @@ class PoolPurses:
 
     def costs(self, options: Options) -> NDArray[np.int64]:
         """Return what each option costs a round, millionths of a node of its pool, shape (n,)."""
-        rows = zip(options.pool.tolist(), options.tasks.tolist(), options.demand, strict=True)
-        return np.array([self._cost(*row) for row in rows], np.int64)
-
-    def _cost(self, pool: int, tasks: int, demand: NDArray[np.int64]) -> int:
-        key = pool, tasks, demand.tobytes()
-        if key not in self._costs:
-            layout, size = self._cluster.layout, self._sizes(pool, demand)
-            device = np.maximum(layout.device_parts, 1)
-            charged = np.where(layout.device_parts > 0, -(-demand // device) * device, demand)
-            share = np.where(size > 0, charged / np.maximum(size, 1), 0.0).max()
-            if len(self._costs) >= KEPT:
-                self._costs.clear()
-            self._costs[key] = math.ceil(CREDIT * tasks * min(1.0, float(share)))
-        return self._costs[key]
+        return np.ceil(CREDIT * options.tasks * self._shares.of(options)).astype(np.int64)
 
     def longest_wait(self, pool: int, demand: NDArray[np.int64], tasks: int, cost: int, ahead: int) -> float:
         """Return the rounds within which a job that is regular in a pool starts; nan: it has no bound."""
@@ -143,14 +129,7 @@ class PoolPurses:
             return math.nan
         purses, nodes = self.of_pool(pool), int(self.nodes[pool])
         left = nodes * (1.0 - cost / CREDIT - self._income)
-        if tasks > 1 or left <= 0 or self._sizes(pool, demand, count=True) < nodes:
+        if tasks > 1 or left <= 0 or len(holding(self._cluster.layout, pool, demand)) < nodes:
             return math.nan
         most = np.minimum(purses.held + ahead * purses.incomes, np.maximum(purses.held, purses.caps)).sum() / CREDIT
         return float(ahead + math.floor(most / left + 1e-9))
-
-    def _sizes(self, pool: int, demand: NDArray[np.int64], *, count: bool = False) -> NDArray[np.int64] | int:
-        """Return the least size, by resource, of the pool's nodes that can hold such a task; or how many these are."""
-        layout = self._cluster.layout
-        sizes = layout.size[layout.pool_begin[pool] : layout.pool_begin[pool + 1]]
-        able = sizes[(sizes >= demand).all(axis=1)]
-        return len(able) if count else able.min(axis=0)

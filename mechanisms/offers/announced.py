@@ -23,8 +23,11 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.hidden_turn import duration_law
 from marketsched.mechanisms.columns import steps_of
+from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.values import TableValue
 
 
 class Stairs(NamedTuple):
@@ -64,6 +67,38 @@ class Report(NamedTuple):
             longer = self.durations[self.durations > worked]
             shortest = int(longer[0]) - saved if longer.size else 1  # an announced law that was wrong says nothing
         return last_worth(self.stairs, rate * self.width * shortest) - shortest
+
+    def stop(self, start: int, rate: float, most: int) -> int:
+        """Return the round in which a run is stopped: no later completion would bring what it costs.
+
+        It costs ``rate`` credits per node and round, and takes ``most`` rounds at most.
+        """
+        cost = rate * self.width
+        until, worth = self.stairs
+        by: list[int] = [
+            min(last, start + int(min(value / cost, most))) if cost > 0 else last
+            for last, value in zip(until.tolist(), worth.tolist(), strict=True)
+        ]
+        return max(start + 1, min(start + most, max(by)))
+
+
+def check_falling(job: JobId, sow: StatementOfWork) -> None:
+    """Refuse values that rise after the first round in which a job can end: no run is delayed until it is worth more.
+
+    Raises
+    ------
+    InvalidReportError
+        If they do.
+    """
+    if not isinstance(sow.value, TableValue):
+        return
+    shortest = min((int(min(days)) for shape in sow.shapes for days in shape.on.values()), default=0)
+    soonest = int((sow.law.arrivals + (shortest or sow.law.durations)).min())
+    rises = sow.value.rises_at(soonest)
+    if rises is not None:
+        seen = {rises: float(sow.value(rises)), rises - 1: 0.0}
+        legal = f"values that do not rise: of all completions from {soonest} on, the first in which the job can end"
+        raise InvalidReportError(place="values", value=seen, legal=legal, source=f"job {job!r}")
 
 
 def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:

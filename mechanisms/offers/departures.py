@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.present import GROUPS, Present
+from marketsched.mechanisms.offers.present import GROUPS, REGULAR, SPARE, Present
 
 REMEMBERED = 300  # departures that the rates are made of
 UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
@@ -30,11 +30,13 @@ LATE_ODDS = 0.6  # of a regular job whose expected wait is too long, once `LATE_
 LATE_AFTER = 50  # departures: a job that is let in by mistake can undo much while little else is known
 
 
-class Learnt:
-    """Statistics of jobs that have left.
+class Odds:
+    """Odds of jobs that stood alike, and the values and works of the last that have left.
 
     Parameters
     ----------
+    groups : int
+        Of jobs that are alike.
     late_odds : float
         Odds of a regular offer whose expected wait is too long, before one that took it has left: ``PRIOR[0]`` at
         first, and these from the departure `LATE_AFTER` on. An offer that seems hopeless is not taken, so that
@@ -44,8 +46,59 @@ class Learnt:
     ----------
     odds : ndarray, shape (2, 12, 2)
         Per offer and cell: how many were completed in time, and how many left; both fade.
-    grouped : ndarray, shape (2, 9, 12, 2)
+    grouped : ndarray, shape (2, groups, 12, 2)
         The same of each group of jobs, from nothing.
+    departures : int
+        How many have left.
+    """
+
+    def __init__(self, groups: int, late_odds: float = LATE_ODDS) -> None:
+        shares = np.array([2 * PRIOR, 2 * PRIOR])  # alike for w = 0 and for w > 0
+        self._late_odds = late_odds
+        self.odds = PRIOR_WEIGHT * np.stack([shares, np.ones_like(shares)], axis=2)
+        self.grouped = np.zeros((2, groups, 12, 2))
+        self._densities, self._works = np.zeros(REMEMBERED), np.zeros(REMEMBERED)
+        self.departures = 0
+
+    @property
+    def remembered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Densities (credits per node-round) and works (node-rounds) of the last departures."""
+        n = min(self.departures, REMEMBERED)
+        return self._densities[:n], self._works[:n]
+
+    def learn(self, offer: int, group: int, cell: int, *, in_time: bool, density: float, work: float) -> None:
+        """Learn from a job that has left."""
+        for share in (self.odds[offer, cell], self.grouped[offer, group, cell]):
+            share *= FADES
+            share += in_time, 1.0
+        place = self.departures % REMEMBERED
+        self._densities[place], self._works[place] = density, work
+        self._counts(1)
+
+    def _counts(self, n_gone: int) -> None:
+        """Count jobs that have left."""
+        if self.departures < LATE_AFTER <= self.departures + n_gone:
+            self._let_late_ones_try()
+        self.departures += n_gone
+
+    def _let_late_ones_try(self) -> None:
+        """Put ``late_odds`` in place of the prior of regular jobs whose wait is too long; what was seen stays."""
+        late = self.odds[1, ::6]  # for w = 0 and for w > 0
+        most = 1.0 / (1.0 - FADES)
+        prior_left = PRIOR_WEIGHT * (most - late[:, 1]) / (most - PRIOR_WEIGHT)
+        late[:, 0] += prior_left * (self._late_odds - PRIOR[0])
+
+
+class Learnt(Odds):
+    """Statistics of jobs that have left.
+
+    Parameters
+    ----------
+    late_odds : float
+        As of `Odds`.
+
+    Attributes
+    ----------
     usual_rounds : ndarray, shape (5,)
         By band of widths.
     usual : float
@@ -53,26 +106,15 @@ class Learnt:
     """
 
     def __init__(self, late_odds: float = LATE_ODDS) -> None:
-        shares = np.array([2 * PRIOR, 2 * PRIOR])  # alike for w = 0 and for w > 0
-        self._late_odds = late_odds
-        self.odds = PRIOR_WEIGHT * np.stack([shares, np.ones_like(shares)], axis=2)
-        self.grouped = np.zeros((2, GROUPS, 12, 2))
+        super().__init__(GROUPS, late_odds)
         self.usual_rounds, self.usual = np.full(5, UNKNOWN_ROUNDS), UNKNOWN_ROUNDS
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
         self._kappa = np.ones(2)  # real and announced node-rounds
-        self._densities, self._works = np.zeros(REMEMBERED), np.zeros(REMEMBERED)
-        self.departures = 0
 
     @property
     def kappa(self) -> float:
         """Real over announced node-rounds of completed jobs."""
         return float(self._kappa[0] / self._kappa[1])
-
-    @property
-    def remembered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Densities (credits per node-round) and works (node-rounds) of the last departures."""
-        n = min(self.departures, REMEMBERED)
-        return self._densities[:n], self._works[:n]
 
     def departed(self, present: Present, now: int) -> NDArray[np.int64]:
         """Remove the jobs that leave at the beginning of round ``now``, and learn from all that have left.
@@ -95,20 +137,11 @@ class Learnt:
         present.n, n_gone = _departed_kernel(
             present.jobs, present.turn, present.n, now, *columns, self.departures, gone
         )
-        if self.departures < LATE_AFTER <= self.departures + n_gone:
-            self._let_late_ones_try()
-        self.departures += n_gone
+        self._counts(n_gone)
         if n_gone:
             rounds, n_jobs = self._announced.sum(axis=0).tolist()
             self.usual = rounds / n_jobs
         return gone[:n_gone]
-
-    def _let_late_ones_try(self) -> None:
-        """Put ``late_odds`` in place of the prior of regular jobs whose wait is too long; what was seen stays."""
-        late = self.odds[1, ::6]  # for w = 0 and for w > 0
-        most = 1.0 / (1.0 - FADES)
-        prior_left = PRIOR_WEIGHT * (most - late[:, 1]) / (most - PRIOR_WEIGHT)
-        late[:, 0] += prior_left * (self._late_odds - PRIOR[0])
 
 
 def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,6 +149,25 @@ def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArra
     shares = np.empty((2, 12))
     _shares_kernel(odds, grouped, GROUP_WEIGHT, shares)
     return shares
+
+
+def told_and_happened(rates: tuple[float, float], figures: NDArray[np.float64]) -> dict[str, float]:
+    """Return the rates, and of each class how many have left, with odds as announced and observed.
+
+    Parameters
+    ----------
+    rates : tuple of (float, float)
+        Spare and regular.
+    figures : ndarray, shape (2, 2, 3)
+        As of `hidden_jobs.HiddenJobs`.
+    """
+    found = dict[str, float]()
+    for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
+        found |= {f"{name}_rate": rates[k], f"{name}_jobs": float(figures[k, 0, 0])}
+        for of, (left, announced, happened) in zip(("", "_by_value"), figures[k].tolist(), strict=True):
+            shares = (announced / left, happened / left) if left else (0.0, 0.0)
+            found |= dict(zip((f"{name}_announced{of}", f"{name}_happened{of}"), shares, strict=True))
+    return found
 
 
 @njit(cache=True)

@@ -207,11 +207,5 @@ class HiddenJobs:
         self._running -= 1
 
     def _stop(self, start: int, rate: float, report: Report) -> int:
-        """Return the round in which a run is stopped: no later completion would bring what it costs."""
-        most, cost = self._max_duration, rate * report.width
-        until, worth = report.stairs
-        by: list[int] = [
-            min(last, start + int(min(value / cost, most))) if cost > 0 else last
-            for last, value in zip(until.tolist(), worth.tolist(), strict=True)
-        ]
-        return max(start + 1, min(start + most, max(by)))
+        """Return the round in which a run is stopped."""
+        return report.stop(start, rate, self._max_duration)

@@ -26,6 +26,27 @@ class Entries(NamedTuple):
     chances: NDArray[np.float64]  # (2, n), to be completed while that is worth anything; 0: it is not offered
 
 
+def announced(
+    shares: NDArray[np.float64],
+    patience: NDArray[np.int64],
+    rates: NDArray[np.float64],
+    waits: NDArray[np.int64],
+    report: Report,
+    now: int,
+) -> Entries:
+    """Return the entries with these columns as they are announced to a report; those not offered are worth 0.
+
+    Offered are those of the patience that the report states; of a report without one those in which it could end in
+    time.
+    """
+    stated = report.patience >= 0
+    n_offered = offered(patience, report.patience if stated else report.last - now - usual_length(report.mean))
+    values, chances = announced_values(shares, waits, rates, patience, n_offered, report, now)
+    if stated:
+        values[:, : n_offered - 1] = chances[:, : n_offered - 1] = 0.0
+    return Entries(patience, rates, waits, values, chances)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoOffersMenu:
     """All entries, for any report: rates, odds, and the calendars and the queue that waits are read from.
@@ -46,23 +67,12 @@ class TwoOffersMenu:
     patience: NDArray[np.int64]  # (n,), posted, rounds
 
     def entries(self, report: Report) -> Entries:
-        """Return the entries as they are announced to a report; those that it is not offered are worth 0.
-
-        Offered are those of the patience that the report states; of a report without one those in which it could end
-        in time.
-        """
+        """Return the entries as they are announced to a report, see `announced`."""
         width, group = report.width, group_of(report.width, self.capacity, report.longest)
         most_lost = MOST_LOST * width * float(self.usual_rounds[band_of(width, self.capacity)])
         rates = posted_rates(self.rates, self.patience, self.usual)
         waits = expected_waits(self.free, self.runs, self.line, self.now + self.patience, width, report.mean, most_lost)
-        shares = shares_of(self.odds, self.grouped[:, group])
-        stated = report.patience >= 0
-        longest = report.patience if stated else report.last - self.now - usual_length(report.mean)
-        n_offered = offered(self.patience, longest)
-        values, chances = announced_values(shares, waits, rates, self.patience, n_offered, report, self.now)
-        if stated:
-            values[:, : n_offered - 1] = chances[:, : n_offered - 1] = 0.0
-        return Entries(self.patience, rates, waits, values, chances)
+        return announced(shares_of(self.odds, self.grouped[:, group]), self.patience, rates, waits, report, self.now)
 
     def kept(self) -> TwoOffersMenu:
         """Return a copy that later rounds do not change."""

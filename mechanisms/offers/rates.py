@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from marketsched.mechanisms.offers.departures import Learnt
+from marketsched.mechanisms.offers.departures import Odds
 
 SPARE_PART = 0.2  # of the regular rate
 QUANTILES = (0.2, 0.45)
@@ -82,11 +82,11 @@ class Rates:
         """Offered load as a share of the machine; 0 before the first round."""
         return self._offered.share
 
-    def arrives(self, width: int, usual_rounds: float, kappa: float) -> None:
+    def arrives(self, width: float, usual_rounds: float, kappa: float) -> None:
         """Count a job that arrives; it enters rates from the next round on."""
         self._offered.arrives(width, usual_rounds, kappa)
 
-    def post(self, now: int, learnt: Learnt) -> None:
+    def post(self, now: int, learnt: Odds) -> None:
         """Set the rates of round ``now``."""
         self._offered.next_round()
         if now % 2 or learnt.departures < FEWEST:

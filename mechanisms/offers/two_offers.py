@@ -38,19 +38,18 @@ from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes
-from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
-from marketsched.mechanisms.offers.announced import preferred, report_of
-from marketsched.mechanisms.offers.departures import LATE_ODDS
+from marketsched.mechanisms.offers.announced import check_falling, preferred, report_of
+from marketsched.mechanisms.offers.departures import LATE_ODDS, told_and_happened
 from marketsched.mechanisms.offers.hidden_jobs import HiddenJobs
 from marketsched.mechanisms.offers.present import REGULAR, SPARE
 from marketsched.mechanisms.offers.waits import AHEAD
 from marketsched.mechanisms.offers.whole_market import OffersPlay, falling
 from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import TableValue
 
 
 @dataclass(slots=True, eq=False)
@@ -150,24 +149,14 @@ class TwoOffers(BidPrice):
     def statistics(self) -> dict[str, float]:
         """Return the rates, odds as announced and observed (of jobs, and weighted by value), and evictions."""
         found, hidden = super().statistics() if self._books else {}, self._hidden
-        for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
-            found |= {f"{name}_rate": hidden.rates.posted[k], f"{name}_jobs": float(hidden.figures[k, 0, 0])}
-            for of, (left, announced, happened) in zip(("", "_by_value"), hidden.figures[k].tolist(), strict=True):
-                shares = (announced / left, happened / left) if left else (0.0, 0.0)
-                found |= dict(zip((f"{name}_announced{of}", f"{name}_happened{of}"), shares, strict=True))
+        found |= told_and_happened(hidden.rates.posted, hidden.figures)
         return found | {"requeues": float(hidden.lost[0]), "node_rounds_lost": float(hidden.lost[1])}
 
     def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:
         """Refuse values that rise, too: a run is never delayed until it is worth more."""
         super()._check_submission(job, sow)
-        if sow.revealed or not isinstance(sow.value, TableValue):
-            return
-        soonest = int((sow.law.arrivals + sow.law.durations).min())
-        rises = sow.value.rises_at(soonest)
-        if rises is not None:
-            seen = {rises: float(sow.value(rises)), rises - 1: 0.0}
-            legal = f"values that do not rise: of all completions from {soonest} on, the first in which the job can end"
-            raise InvalidReportError(place="values", value=seen, legal=legal, source=f"job {job!r}")
+        if not sow.revealed:
+            check_falling(job, sow)
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; errors as of `ArrivalMarket`."""

@@ -23,10 +23,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.nodes import Nodes
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
 from marketsched.mechanisms.schedulers.multifactor import kept
 from marketsched.mechanisms.schedulers.turns import Accounts
@@ -35,7 +37,7 @@ from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
 from marketsched.mechanisms.signals import Signals
 
 
-class ClusterDominantShare(WallTimeMarket):
+class ClusterDominantShare(WallTimeMarket, BySharesMarket):
     """Owners by their decayed dominant share (see the module).
 
     Not truthful: an owner who splits its jobs among several accounts has a share for each.
@@ -103,11 +105,11 @@ class ClusterDominantShare(WallTimeMarket):
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        accounts = Accounts(shares, newcomers, owners)
-        super().__init__(capacity, horizon, max_concurrency, cluster, accounts, signals, **sizes)
+        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        self.accounts = Accounts(shares, newcomers, owners)
         self._kept = kept(half_life_hours * HOUR_S, round_seconds or ROUND_S)  # of use, from a round to the next
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
-        self.used = np.zeros((len(accounts), self._total.size))  # shares of the cluster times rounds, by owner
+        self.used = np.zeros((len(self.accounts), self._total.size))  # shares of the cluster times rounds, by owner
 
     def statistics(self) -> dict[str, float]:
         """Return how many owners there are, and how many of them have no part."""
@@ -137,6 +139,9 @@ class ClusterDominantShare(WallTimeMarket):
         self._round, self._any_arrival = now + 1, False
         events.sort(key=lambda event: event.kind is EventKind.START)
         return events
+
+    def _account_of(self, x: WaitingJob) -> int:
+        return self.accounts.number_of(x.owner)
 
     def _share_of(self, each: WallJob) -> NDArray[np.float64]:
         """Return the share of the whole cluster that a run takes of each resource."""

@@ -21,12 +21,11 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.legal import Count, Positive, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Mechanism, Standing
+from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing
 from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.nodes_ahead import NodesAhead
 from marketsched.mechanisms.schedulers.queue_orders import Line, Order
-from marketsched.mechanisms.schedulers.turns import Accounts
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
 from marketsched.mechanisms.signals import Signals
 
@@ -102,7 +101,7 @@ class ClusterEasyBackfill(WallTimeMarket):
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, Accounts(), signals, **sizes)
+        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
         self.nodes = NodesAhead(self.cluster)
         self._line = Line(order, max_duration, classes)
         self._came: list[int] = []  # wall times of this round
@@ -112,15 +111,6 @@ class ClusterEasyBackfill(WallTimeMarket):
     def wants_classes(order: str = "arrival", **_: object) -> bool:
         """Tell whether these parameters need the classes of jobs."""
         return order == "class"
-
-    @staticmethod
-    def wants_owners(shares: object = None, **_: object) -> bool:
-        """Return False: the accounts of the base count for nothing in a queue."""
-        return False
-
-    def set_share(self, place: str, share: float) -> None:
-        """Refuse: there are no shares."""
-        Mechanism.set_share(self, place, share)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, then starts.
@@ -183,7 +173,7 @@ class ClusterEasyBackfill(WallTimeMarket):
     def _pass(self, each: WallJob, now: int, events: list[Event]) -> None:
         """Start a job behind the head if that does not delay the head."""
         for way in each.in_time(now):
-            beyond = now + self._longest(each, way[0], now) > self.nodes.then
+            beyond = now + self._booked_rounds(each, way[0], now) > self.nodes.then
             find = self.nodes.best_beside if beyond else self.nodes.best
             found = find((row, each.wants[row]) for row in way)
             if found is not None:

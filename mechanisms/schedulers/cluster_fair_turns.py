@@ -19,6 +19,7 @@ from marketsched.mechanisms.legal import Count, Positive, PositiveShare, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.fair_turns import KEPT
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket, facts_of
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
@@ -26,7 +27,7 @@ from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.signals import Signals
 
 
-class ClusterFairTurns(NodesMarket[NodeJob]):
+class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
     """Owners in turn on a cluster, each with its own order of importance (see the module).
 
     Not truthful: one that names a nearer deadline, or another mean, than the true one may start earlier.
@@ -90,9 +91,9 @@ class ClusterFairTurns(NodesMarket[NodeJob]):
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        accounts = Accounts(shares, newcomers, owners)
-        super().__init__(capacity, horizon, max_concurrency, cluster, accounts, signals, **sizes)
-        self.turns = Turns(accounts, kept)
+        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        self.accounts = Accounts(shares, newcomers, owners)
+        self.turns = Turns(self.accounts, kept)
 
     def statistics(self) -> dict[str, float]:
         """Return how many owners there are, and how many of them have no part."""
@@ -121,5 +122,5 @@ class ClusterFairTurns(NodesMarket[NodeJob]):
         events.sort(key=lambda event: event.kind is EventKind.START)
         return events
 
-    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> NodeJob:
-        return NodeJob(**facts_of(x, owner, known, self.cluster))
+    def _present_of(self, x: WaitingJob, known: Known) -> NodeJob:
+        return NodeJob(**facts_of(x, self.accounts.number_of(x.owner), known, self.cluster))

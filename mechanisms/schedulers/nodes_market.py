@@ -25,8 +25,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.nodes import Key, Nodes, Run, key_of
 from marketsched.mechanisms.resources.shapes import Options
-from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
-from marketsched.mechanisms.schedulers.turns import Accounts
+from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
 from marketsched.mechanisms.signals import Signals
 
 SAME = 9  # digits to which parts of a value are compared
@@ -93,7 +92,7 @@ def facts_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster) -> dict[
 J = TypeVar("J", bound=NodeJob)
 
 
-class NodesMarket(BySharesMarket, Generic[J]):
+class NodesMarket(AdvanceMarket, Generic[J]):
     """What such markets share.
 
     Parameters
@@ -102,8 +101,6 @@ class NodesMarket(BySharesMarket, Generic[J]):
         The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
     cluster : Cluster or None
         The nodes; None: ``capacity`` identical ones, and jobs without shapes.
-    accounts : Accounts
-        Shares by place.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
     """
@@ -116,14 +113,13 @@ class NodesMarket(BySharesMarket, Generic[J]):
         horizon: int,
         max_concurrency: int,
         cluster: Cluster | None,
-        accounts: Accounts,
         signals: Signals,
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
         self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
         self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
-        self.accounts, self._signals = accounts, signals
+        self._signals = signals
         self.nodes = Nodes(self.cluster)
         self._present: dict[JobId, J] = {}  # in order of arrival
         self._turn = 0
@@ -149,17 +145,17 @@ class NodesMarket(BySharesMarket, Generic[J]):
         known = known_at_arrival(x.sow, self.cluster, self._round, signal, self.limits, self._signals)
         x.limit = self.limits.last_useful_completion(x.sow)
         x.last_start = x.limit - int(known.lengths.min(initial=x.limit + 1))
-        x.agreed = self._present_of(x, self.accounts.number_of(x.owner), known)
+        x.agreed = self._present_of(x, known)
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
         each = self._present.get(job) if is_hashable(job) else None
         if each is None or each.run is None:
             return super().complete(job)
-        self._completed(each, self._round - each.run.start)
+        payment = self._completed(each, self._round - each.run.start)
         self._end_run(each)
         self._leave(each.x)
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, payment)
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
@@ -169,18 +165,33 @@ class NodesMarket(BySharesMarket, Generic[J]):
 
     # -- what subclasses say --------------------------------------------------------------------------------
 
-    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> J:
+    def _present_of(self, x: WaitingJob, known: Known) -> J:
         """Return a job at its arrival."""
         raise NotImplementedError
 
     def _comes(self, each: J, stays: bool) -> None:
         """Note a job that arrives, and whether it stays or is dropped at once."""
 
-    def _completed(self, each: J, used: int) -> None:
-        """Note that a job is done, after so many rounds of its run."""
+    def _stays(self, each: J, now: int) -> bool:
+        """Tell whether a job that arrives is worth a wait."""
+        return now <= each.x.last_start and each.means.size > 0
+
+    def _completed(self, each: J, used: int) -> float:
+        """Note that a job is done, after so many rounds of its run; return what it pays."""
+        return 0.0
 
     def _gave_up(self, each: J) -> None:
         """Note that a job has left undone."""
+
+    def _over(self, each: J, now: int) -> bool:
+        """Tell whether a job can bring nothing any more."""
+        if each.run is None or each.booking is None:
+            return now > each.x.last_start
+        return now >= each.run.start + each.booking.length
+
+    def _booked_rounds(self, each: J, row: int, now: int) -> int:
+        """Return how many rounds a run that starts now is booked for."""
+        return max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
 
     def _started(self, each: J, now: int) -> None:
         """Note a start."""
@@ -191,9 +202,8 @@ class NodesMarket(BySharesMarket, Generic[J]):
         """Remove the jobs that can bring nothing any more."""
         events: list[Event] = []
         for each in list(self._present.values()):
-            run, booking = each.run, each.booking
-            over = now > each.x.last_start if run is None or booking is None else now >= run.start + booking.length
-            if over:
+            run = each.run
+            if self._over(each, now):
                 kind = EventKind.EVICT if run is not None or each.ran else EventKind.DROP
                 if run is not None:
                     self._end_run(each)
@@ -207,7 +217,7 @@ class NodesMarket(BySharesMarket, Generic[J]):
         events = []
         for x in sorted(self._arrived, key=lambda x: x.order):
             each: J = x.agreed
-            stays = now <= x.last_start and each.means.size > 0
+            stays = self._stays(each, now)
             self._comes(each, stays)
             if not stays:
                 self._leave(x)
@@ -226,13 +236,9 @@ class NodesMarket(BySharesMarket, Generic[J]):
             self._begin(each, *found, now, events)
         return found is not None
 
-    def _longest(self, each: J, row: int, now: int) -> int:
-        """Return the most rounds that a run from now on may take: of the longest case, until its end brings nothing."""
-        return max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
-
     def _begin(self, each: J, row: int, placed: Placed, now: int, events: list[Event]) -> None:
         """Start a job with an option, on a place that is free."""
-        wanted, length = each.wants[row], self._longest(each, row, now)
+        wanted, length = each.wants[row], self._booked_rounds(each, row, now)
         each.run, each.row = Run(wanted, placed, now, each.size), row
         self.nodes.take(each.run)
         kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.mechanism import Event
@@ -36,8 +37,14 @@ class WallJob(NodeJob):
 class WallTimeMarket(NodesMarket[WallJob]):
     """What such markets share; parameters as of `NodesMarket`."""
 
-    def _present_of(self, x: WaitingJob, owner: int, known: Known) -> WallJob:
-        facts = facts_of(x, owner, known, self.cluster) | {"important": 0.0}
+    free_of_charge: ClassVar[bool] = True
+
+    def _account_of(self, x: WaitingJob) -> int:
+        """Return the place of a job's owner; 0 where owners count for nothing."""
+        return 0
+
+    def _present_of(self, x: WaitingJob, known: Known) -> WallJob:
+        facts = facts_of(x, self._account_of(x), known, self.cluster) | {"important": 0.0}
         walls = known.lengths.max(axis=1, initial=1).tolist()
         rows = sorted(range(len(walls)), key=walls.__getitem__)
         ways = [list(way) for _, way in groupby(rows, key=walls.__getitem__)]

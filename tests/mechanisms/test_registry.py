@@ -43,6 +43,7 @@ BUILT_IN = [
     "cluster-exponential",
     "cluster-fair-turns",
     "cluster-first-come",
+    "cluster-offers",
     "cluster-queue",
     "conservative-backfill",
     "credits",

@@ -10,10 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.departures import UNKNOWN_ROUNDS
 
 BANDS = (0.3, 0.6)  # largest shares of a node: jobs up to each, and larger ones
+N_BANDS = 2 * (len(BANDS) + 1)
 ANNOUNCED_KEPT, REAL_KEPT = 0.97, 0.98
 
 
@@ -32,7 +34,7 @@ class UsualWork:
     """What was learnt from jobs that have left."""
 
     def __init__(self) -> None:
-        self._announced = np.zeros((2 * (len(BANDS) + 1), 2))  # by band: rounds and jobs
+        self._announced = np.zeros((N_BANDS, 2))  # by band: rounds and jobs
         self._work = np.ones(2)  # real and announced node-rounds
 
     @property
@@ -46,6 +48,17 @@ class UsualWork:
         if jobs <= 0.5:
             rounds, jobs = self._announced.sum(axis=0)
         return float(rounds / jobs) if jobs > 0.5 else UNKNOWN_ROUNDS
+
+    @property
+    def overall(self) -> float:
+        """Return the mean that all jobs announce, rounds."""
+        rounds, jobs = self._announced.sum(axis=0).tolist()
+        return rounds / jobs if jobs > 0.5 else UNKNOWN_ROUNDS
+
+    @property
+    def by_band(self) -> NDArray[np.float64]:
+        """Return `rounds` of every band, shape (n,)."""
+        return np.array([self.rounds(band) for band in range(N_BANDS)])
 
     def learn(self, band: int, size: float, mean: float, used: int) -> None:
         """Note a job that has left: its size in nodes, its announced mean, and rounds used; 0: it is not completed."""
