@@ -63,6 +63,7 @@ RULES = (
     ("cluster-bid-price", LAGS, 3),
     ("cluster-exponential", {}, 0),
     ("cluster-exponential", {}, 3),
+    ("cluster-offers", {}, 3),  # promises inside an entry alone: tests/mechanisms/offers/test_cluster_offers.py
 )
 LEAST = {"posted-price": 1, "exponential": 1, "stochastic": 36}  # nodes more than the widest job: their theorem asks
 
