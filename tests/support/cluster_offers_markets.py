@@ -150,7 +150,7 @@ class StoppedRunsPay(Chosen):
 
 
 MOVING = {"placed by speed": PlacedBySpeed, "long runs stay": LongRunsStay, "by deadline": PatienceByDeadline}
-GAINING = {"by deadline": PatienceByDeadline, "stopped runs pay": StoppedRunsPay}
+GAINING = {"stopped runs pay": StoppedRunsPay}
 
 
 def market_of(jobs, made=Chosen, **rules):
