@@ -266,6 +266,7 @@ ELSEWHERE = {  # the test of each other lie that a mechanism states
     "posted-price": "tests/mechanisms/posted/test_gaps.py",
     "exponential": "tests/mechanisms/posted/test_gaps.py",
     "stochastic": "tests/mechanisms/posted/test_gaps.py",
+    "cluster-dominant-share": "tests/mechanisms/test_cluster_dominant_share.py",
 }
 
 
