@@ -146,7 +146,7 @@ def test_a_failed_node_costs_nothing(tmp_path):
         trial.slurm.update(NodeName="n2", State="DOWN", Reason="smoke")
         trial.step_until(lambda: trial.state(job) == "completed")
         found = trial.operator.job(job)
-        assert (found["outcome"], found["charge"]) == ("node-failed", 0.0)
+        assert (found["outcome"], found["charge"]) == ("node-failed", 0.0), (trial.said, trial.slurm.jobs())
         assert trial.operator.account(trial.me)["balance"] == 100.0
 
 
