@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 
 MANY = 2**62  # nodes: more than any job takes
+# What the state counts: rows of who waits from .. to, arrivals, jobs that wait without a last round, the least width.
+BEGIN, END, ARRIVED, UNSURE, LEAST = range(5)
 
 
 @njit(cache=True)
@@ -138,11 +140,11 @@ def play_kernel(  # type: ignore[no-untyped-def]
             booked = jobs.durations[j] if jobs.revealed[j] else longest
             free[now - 1 : starts[j] + booked - 1] += jobs.widths[j]
             j = state.before[j]
-        begin, old = counts[0], counts[1]
+        begin, old = counts[BEGIN], counts[END]
         end = _arrive_kernel(jobs, state, now, price)
         room, i, seen, new = -1, begin, begin, old  # nodes free for the longest run from now on; -1: not looked up
         while i < end:
-            if i < old and counts[3] == 0 and 0 <= room < counts[4]:  # of the others none could start
+            if i < old and counts[UNSURE] == 0 and 0 <= room < counts[LEAST]:  # of the others none could start
                 i = old
                 continue
             j = waiting[i]
@@ -164,7 +166,7 @@ def play_kernel(  # type: ignore[no-untyped-def]
                 waiting[place] = j
                 begin, new = (begin + 1, new) if i <= old else (begin, new + 1)
                 continue
-            counts[3] -= not jobs.revealed[j] and state.patience[j] < 0
+            counts[UNSURE] -= not jobs.revealed[j] and state.patience[j] < 0
             if start < 0:
                 left[j] = now if jobs.revealed[j] or state.patience[j] < 0 else state.patience[j] + 1
                 endings[j] = 1  # Ending.DROPPED
@@ -181,50 +183,50 @@ def play_kernel(  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _arrive_kernel(jobs, state, now, price):  # type: ignore[no-untyped-def]
     """Put those that arrive behind those that wait; return the end of both."""
-    end, coming = state.counts[1], state.counts[2]
+    end, coming = state.counts[END], state.counts[ARRIVED]
     while coming < jobs.order.size and jobs.arrivals[jobs.order[coming]] == now:
         j = jobs.order[coming]
         if not jobs.revealed[j]:
             state.patience[j] = _patience_kernel(jobs, j, price, state.free.size + 1)
-            state.counts[3] += state.patience[j] < 0
+            state.counts[UNSURE] += state.patience[j] < 0
         state.waiting[end] = j
         end, coming = end + 1, coming + 1
-    state.counts[2] = coming
+    state.counts[ARRIVED] = coming
     return end
 
 
 @njit(cache=True)
 def _close_gap_kernel(jobs, state, stayed, seen, old, new):  # type: ignore[no-untyped-def]
-    """Move the rows that were seen and stay, ``counts[0] .. stayed - 1``, up to those from ``seen`` on.
+    """Move the rows that were seen and stay, ``counts[BEGIN] .. stayed - 1``, up to those from ``seen`` on.
 
     ``old .. new - 1`` are those that came and stay.
     """
     counts, waiting = state.counts, state.waiting
-    begin, shift = counts[0], seen - stayed
+    begin, shift = counts[BEGIN], seen - stayed
     if shift:
         for i in range(stayed - 1, begin - 1, -1):
             waiting[i + shift] = waiting[i]
-    counts[0], counts[1] = begin + shift, new
+    counts[BEGIN], counts[END] = begin + shift, new
     whole = seen == old  # all were looked at: the least width is that of who stays
     if whole:
-        counts[4] = MANY
-    for i in range(counts[0] if whole else old, new):
-        counts[4] = min(counts[4], jobs.widths[waiting[i]])
+        counts[LEAST] = MANY
+    for i in range(counts[BEGIN] if whole else old, new):
+        counts[LEAST] = min(counts[LEAST], jobs.widths[waiting[i]])
 
 
 @njit(cache=True)
 def _leave_kernel(jobs, state, until, left, endings):  # type: ignore[no-untyped-def]
     """Let go who has waited too long in round ``until``."""
     counts, waiting = state.counts, state.waiting
-    still = counts[0]
-    for i in range(counts[0], counts[1]):
+    still = counts[BEGIN]
+    for i in range(counts[BEGIN], counts[END]):
         j = waiting[i]
         if 0 <= state.patience[j] < until:
             left[j], endings[j] = state.patience[j] + 1, 1  # Ending.DROPPED
         else:
             waiting[still] = j
             still += 1
-    counts[1] = still
+    counts[END] = still
 
 
 @njit(cache=True)

@@ -167,9 +167,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         self._counts["node_rounds"] += sum(each.run.size for each in runs if each.run is not None)
         free = [each for each in runs if not each.since]
         self.turns.count(np.array([each.owner for each in free], np.int64), np.array([each.size for each in free]))
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     # -- one round ------------------------------------------------------------------------------------------
 

@@ -239,9 +239,7 @@ class Credits(OnCredit):
         if self._present.n:
             self._upgrade(now)
             events += self._serve(now)
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
@@ -299,25 +297,7 @@ class Credits(OnCredit):
                 continue
             owner = self.accounts.number_of(x.owner)
             important = importance(x.sow.value, width, x.mean)
-            columns = (
-                owner,
-                width,
-                band,
-                now,
-                x.limit,
-                x.last_start,
-                x.mean,
-                x.mean,
-                important,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                HERE,
-                0,
-            )
+            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, important, *[0] * 6, HERE, 0)
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1

@@ -33,7 +33,7 @@ from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, 
 from marketsched.mechanisms.offers.announced import cell_of, check_falling, preferred, usual_length
 from marketsched.mechanisms.offers.cluster_present import GROUPS, Offered, Way, offered_of, ways_of
 from marketsched.mechanisms.offers.cluster_waits import Seen
-from marketsched.mechanisms.offers.departures import LATE_ODDS, Odds, shares_of, told_and_happened
+from marketsched.mechanisms.offers.departures import LATE_ODDS, Odds, announced_and_happened, shares_of
 from marketsched.mechanisms.offers.hidden_jobs import BOTH, REGULAR_ALONE
 from marketsched.mechanisms.offers.menu import Entries, announced
 from marketsched.mechanisms.offers.patience import ONE, POSTED, posted_rates
@@ -148,7 +148,7 @@ class ClusterOffers(NodesMarket[Offered]):
 
     def statistics(self) -> dict[str, float]:
         """Return the rates, odds as announced and observed (of jobs, and weighted by value), and evictions."""
-        return told_and_happened(self.rates.posted, self._figures) | self._counts
+        return announced_and_happened(self.rates.posted, self._figures) | self._counts
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -165,9 +165,7 @@ class ClusterOffers(NodesMarket[Offered]):
         events += self._admit(now)
         self._serve(now, events)
         self._counts["node_rounds"] += sum(run.size for run in self.nodes.runs)
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     # -- one round ------------------------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArra
     return shares
 
 
-def told_and_happened(rates: tuple[float, float], figures: NDArray[np.float64]) -> dict[str, float]:
+def announced_and_happened(rates: tuple[float, float], figures: NDArray[np.float64]) -> dict[str, float]:
     """Return the rates, and of each class how many have left, with odds as announced and observed.
 
     Parameters

@@ -43,7 +43,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, is_hashable, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import check_falling, preferred, report_of
-from marketsched.mechanisms.offers.departures import LATE_ODDS, told_and_happened
+from marketsched.mechanisms.offers.departures import LATE_ODDS, announced_and_happened
 from marketsched.mechanisms.offers.hidden_jobs import HiddenJobs
 from marketsched.mechanisms.offers.present import REGULAR, SPARE
 from marketsched.mechanisms.offers.waits import AHEAD
@@ -149,7 +149,7 @@ class TwoOffers(BidPrice):
     def statistics(self) -> dict[str, float]:
         """Return the rates, odds as announced and observed (of jobs, and weighted by value), and evictions."""
         found, hidden = super().statistics() if self._books else {}, self._hidden
-        found |= told_and_happened(hidden.rates.posted, hidden.figures)
+        found |= announced_and_happened(hidden.rates.posted, hidden.figures)
         return found | {"requeues": float(hidden.lost[0]), "node_rounds_lost": float(hidden.lost[1])}
 
     def _check_submission(self, job: JobId, sow: StatementOfWork) -> None:

@@ -45,9 +45,7 @@ class UsualWork:
     def rounds(self, band: int) -> float:
         """Return the mean that jobs of a band announce, or all jobs while none of the band is known."""
         rounds, jobs = self._announced[band]
-        if jobs <= 0.5:
-            rounds, jobs = self._announced.sum(axis=0)
-        return float(rounds / jobs) if jobs > 0.5 else UNKNOWN_ROUNDS
+        return float(rounds / jobs) if jobs > 0.5 else self.overall
 
     @property
     def overall(self) -> float:

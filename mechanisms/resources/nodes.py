@@ -85,11 +85,15 @@ class Nodes:
         key = key_of(wanted)
         if key in self._full[wanted.pool]:
             return None
-        room = self._calendars.room(wanted, NOW, 1)
-        if int(room.tasks.sum()) >= wanted.tasks:
-            return room
-        self._full[wanted.pool].add(key)
-        return None
+        room = self._room_in(wanted, NOW, 1)
+        if room is None:
+            self._full[wanted.pool].add(key)
+        return room
+
+    def _room_in(self, wanted: Wanted, first: int, rounds: int) -> Room | None:
+        """Return where there is room in rounds from ``first`` on; None: there is not enough."""
+        room = self._calendars.room(wanted, first, rounds)
+        return room if int(room.tasks.sum()) >= wanted.tasks else None
 
     def _best_of(self, wanted: Iterable[tuple[int, Wanted, Room | None]]) -> tuple[int, Placed] | None:
         """Return which of these leaves least in its room, and its place there."""

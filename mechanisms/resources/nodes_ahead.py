@@ -77,7 +77,3 @@ class NodesAhead(Nodes):
         if room is None:
             self._beside.add(key)
         return room
-
-    def _room_in(self, wanted: Wanted, first: int, rounds: int) -> Room | None:
-        room = self._calendars.room(wanted, first, rounds)
-        return room if int(room.tasks.sum()) >= wanted.tasks else None

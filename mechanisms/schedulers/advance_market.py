@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.mechanism import Event, EventKind
 
 
 class AdvanceMarket(ArrivalMarket):
@@ -17,3 +18,8 @@ class AdvanceMarket(ArrivalMarket):
     def charge(self, x: WaitingJob) -> float:
         """Return 0: nothing is paid here."""
         return 0.0
+
+    def _next_round(self, events: list[Event]) -> list[Event]:
+        """Move to the next round; return the events of the one just cleared, starts last."""
+        self._round, self._any_arrival = self._round + 1, False
+        return sorted(events, key=lambda event: event.kind is EventKind.START)

@@ -25,6 +25,10 @@ class BySharesMarket(AdvanceMarket):
         """Tell whether these parameters need the names of all owners."""
         return shares is None
 
+    def statistics(self) -> dict[str, float]:
+        """Return how many owners there are, and how many of them have no part."""
+        return self.accounts.statistics()
+
     def set_share(self, place: str, share: float) -> None:
         """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
         self.accounts.set_share(place, share)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, Standing
+from marketsched.mechanisms.mechanism import Event, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.nodes import Nodes
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
@@ -111,10 +111,6 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
         self.used = np.zeros((len(self.accounts), self._total.size))  # shares of the cluster times rounds, by owner
 
-    def statistics(self) -> dict[str, float]:
-        """Return how many owners there are, and how many of them have no part."""
-        return {"owners": float(len(self.accounts)), "owners_without_share": float((self.accounts.parts == 0).sum())}
-
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, then starts.
 
@@ -136,9 +132,7 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
         for each in self._present.values():
             if each.run is not None:
                 self.used[each.owner] += self._share_of(each)
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     def _account_of(self, x: WaitingJob) -> int:
         return self.accounts.number_of(x.owner)

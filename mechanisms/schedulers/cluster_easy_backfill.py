@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.legal import Count, Positive, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing
+from marketsched.mechanisms.mechanism import Event, JobId, Standing
 from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.nodes_ahead import NodesAhead
@@ -126,9 +126,7 @@ class ClusterEasyBackfill(WallTimeMarket):
         self._serve_queue(now, events)
         self._line.learn(self._came)
         self._came.clear()
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     def _comes(self, each: WallJob, stays: bool) -> None:
         if each.means.size:

@@ -16,7 +16,7 @@ import numpy as np
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, PositiveShare, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, Standing
+from marketsched.mechanisms.mechanism import Event, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
@@ -95,10 +95,6 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
         self.accounts = Accounts(shares, newcomers, owners)
         self.turns = Turns(self.accounts, kept)
 
-    def statistics(self) -> dict[str, float]:
-        """Return how many owners there are, and how many of them have no part."""
-        return {"owners": float(len(self.accounts)), "owners_without_share": float((self.accounts.parts == 0).sum())}
-
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, then starts.
 
@@ -118,9 +114,7 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
                 turns.starts(each)
         runs = [each for each in self._present.values() if each.run is not None]
         self.turns.count(np.array([each.owner for each in runs], np.int64), np.array([each.size for each in runs]))
-        self._round, self._any_arrival = now + 1, False
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+        return self._next_round(events)
 
     def _present_of(self, x: WaitingJob, known: Known) -> NodeJob:
         return NodeJob(**facts_of(x, self.accounts.number_of(x.owner), known, self.cluster))

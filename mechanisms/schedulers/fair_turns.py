@@ -140,7 +140,7 @@ class FairTurns(QueueScheduler):
 
     def statistics(self) -> dict[str, float]:
         """Return how many owners there are, and how many of them have no part."""
-        return {"owners": float(len(self.accounts)), "owners_without_share": float((self.accounts.parts == 0).sum())}
+        return self.accounts.statistics()
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)

@@ -63,6 +63,10 @@ class Accounts:
         """The owners by number."""
         return list(self._numbers)
 
+    def statistics(self) -> dict[str, float]:
+        """Return how many owners there are, and how many of them have no part."""
+        return {"owners": float(len(self)), "owners_without_share": float((self.parts == 0).sum())}
+
     def number_of(self, owner: Hashable) -> int:
         """Return the number of an owner; one that is not known enters as a newcomer."""
         found = self._numbers.get(owner)
