@@ -1,15 +1,12 @@
 """How many random cases a test draws: a quarter in `make test` and `make slow`, all in `make thorough`.
 
-Where kernels are plain Python, which `make kernels` asks for, a sixteenth: the compiled ones have had a quarter.
-
 A test that draws cases says `many(200)` where it would say 200. A file that does so, or that uses Hypothesis, is run
 again by `make thorough` (`conftest.py` marks its tests `many`).
 """
 
 import os
 
-PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
-PART = 1 if os.environ.get("MARKETSCHED_TESTS") == "all" else 16 if PLAIN else 4
+PART = 1 if os.environ.get("MARKETSCHED_TESTS") == "all" else 4
 
 
 def many(n: int, *, least: int = 10) -> int:
