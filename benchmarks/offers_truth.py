@@ -2,12 +2,15 @@
 
     python benchmarks/offers_truth.py paths [--logs hpc2n nasa openb lublin] [--jobs 20] [--seeds 30 31 32 33]
     python benchmarks/offers_truth.py gains ...
+    python benchmarks/offers_truth.py conduct --logs hpc2n nasa philly openb lublin google29 [--owners 8] ...
 
 ``paths``: a job is made to take one entry, spare and regular with patience 0, 8 and 64, whatever it reports. Under each
 other value, law or deadline everything that happens until it leaves, to itself and to all others, has to be the same,
 event for event. ``gains``: the job chooses, as its report has it, or takes the other class or another patience; printed
-is the mean of what it gains over the truth, in percent of the mean utility, with a 95 % interval over jobs. All others
-report truly, and runs take what they took.
+is the mean of what it gains over the truth, in percent of the mean utility, with a 95 % interval over jobs. A gain is
+clear of 0 where it is so at a confidence of 95 % that is split among all lies. All others
+report truly, and runs take what they took. ``conduct``: what `marketsched audit conduct` plays, at the same load: later
+arrivals, identities, further jobs, jobs that agree to no wait, and what owners of several jobs do with all of them.
 """
 
 from __future__ import annotations
@@ -20,14 +23,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from logs_table import LOGS, log_of
+from logs_table import LOGS, log_of, made
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork, TwoOffers
 from marketsched.mechanisms.offers.patience import POSTED
+from marketsched.results.paired_statistics import spread
+from marketsched.truthfulness.conduct.all_jobs import VALUE
+from marketsched.truthfulness.conduct.conduct_audit import conduct_table
+from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule
 from marketsched.worlds.workload import Workload
@@ -170,29 +179,62 @@ def utility(events: Sequence[Event], job: Job) -> float:
     return sum(float(job.truth.value(e.completion or 0)) - e.payment for e in done)
 
 
+def workload_of(name: str, runs: int, seed: int) -> Workload:
+    """Return the market of the last runs of a log, at the load of these figures."""
+    window = Window(most_jobs=runs, capacity=LOGS[name][1])
+    stretch = market_of(log_of(name, 0), window, LogRule(), rng=seed).load / LOAD
+    return market_of(log_of(name, 0), replace(window, stretch=stretch), LogRule(), rng=seed)
+
+
+def conducts(name: str, workloads: Mapping[int, Workload], jobs: int, owners: int) -> pd.DataFrame:
+    """Return a row for each conduct: looked_at, gain, gain_low, gain_high, paying, pays."""
+    found = []
+    for seed, workload in workloads.items():
+        sizes = {size: getattr(workload, size) for size in ("capacity", "horizon", "max_delay", "round_seconds")}
+        setup = MarketSetup(name, workload.jobs, made("two-offers", workload), **sizes)
+        rng = np.random.default_rng(seed)
+        looked_at = [workload.jobs[i].name for i in rng.choice(len(workload.jobs), jobs, False)]
+        several = pd.Series([job.owner for job in workload.jobs]).value_counts()
+        past = rng.permutation(sorted(several[several > 1].index))[:owners].tolist()
+        families = ("delay", "split", "ghost", "hurry", *VALUE)
+        rows = play_conducts(setup, looked_at, past, delays=(1, 3, 6), families=families).rows
+        found.append(pd.DataFrame(rows).assign(mechanism=name, seed=seed))
+    gains = pd.concat(found, ignore_index=True)
+    return conduct_table(gains.assign(gain=gains["utility"] - gains["truth"]), [name])
+
+
 def main() -> None:
     """Play and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["paths", "gains"])
+    parser.add_argument("what", choices=["paths", "gains", "conduct"])
     parser.add_argument("--logs", nargs="+", default=["hpc2n", "nasa", "openb", "lublin"], choices=list(LOGS))
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--runs", type=int, default=700, help="last jobs of a log")
     parser.add_argument("--seeds", nargs="+", type=int, default=[30, 31, 32, 33])
+    parser.add_argument("--owners", type=int, default=8, help="of several jobs, whose conduct is played")
     arguments = parser.parse_args()
     for name in arguments.logs:
-        made = moved = 0
+        if arguments.what == "conduct":
+            played = {seed: workload_of(name, arguments.runs, seed) for seed in arguments.seeds}
+            for row in conducts(name, played, arguments.jobs, arguments.owners).itertuples():
+                half = 100 * (row.gain_high - row.gain)
+                print(
+                    f"{name}: {row.family}: {row.conduct}: {100 * row.gain:+.1f} ± {half:.1f} % of {row.looked_at} "
+                    f"({100 * row.paying:.0f} % gain){' PAYS' if row.pays else ''}",
+                    flush=True,
+                )
+            continue
+        forced = moved = 0
         truths, gains = list[float](), defaultdict[str, list[float]](list)
         for seed in arguments.seeds:
-            window = Window(most_jobs=arguments.runs, capacity=LOGS[name][1])
-            stretch = market_of(log_of(name, 0), window, LogRule(), rng=seed).load / LOAD
-            workload = market_of(log_of(name, 0), replace(window, stretch=stretch), LogRule(), rng=seed)
+            workload = workload_of(name, arguments.runs, seed)
             rng = np.random.default_rng(seed)
             looked_at = [workload.jobs[i] for i in rng.choice(np.arange(60, arguments.runs), arguments.jobs, False)]
             world = World(workload, {job.truth.birth for job in looked_at})
             for job in looked_at:
                 if arguments.what == "paths":
                     found = moved_paths(world, job, workload.horizon)
-                    made, moved = made + found[0], moved + found[1]
+                    forced, moved = forced + found[0], moved + found[1]
                     continue
                 truth = utility(world.until_it_leaves(job, None, None)[0], job)
                 truths.append(truth)
@@ -201,15 +243,16 @@ def main() -> None:
                 for lie, change in ENTRIES.items():
                     gains[lie].append(utility(world.until_it_leaves(job, None, change)[0], job) - truth)
         if arguments.what == "paths":
-            print(f"{name}: {made:,} reports, {moved} moved a path, or another job before the job left", flush=True)
+            print(f"{name}: {forced:,} reports, {moved} moved a path, or another job before the job left", flush=True)
             continue
         mean = float(np.mean(truths))
         print(f"{name}: {len(truths)} jobs, mean utility {mean:.1f}")
         for lie, found_gains in gains.items():
             x = np.array(found_gains)
-            half = 196 * x.std(ddof=1) / np.sqrt(x.size) / mean
-            ups = f"{(x > 1e-9).sum()} up, {(x < -1e-9).sum()} down"
-            print(f"  {lie}: {100 * x.mean() / mean:+.1f} ± {half:.1f} % ({ups})", flush=True)
+            half = 100 * (spread(x).high - x.mean()) / mean
+            clear = spread(x, 1.0 - 0.05 / len(gains)).low > 0
+            ups = f"{(x > 1e-9).sum()} up, {(x < -1e-9).sum()} down{', CLEAR OF 0' if clear else ''}"
+            print(f"  {lie}: {100 * x.mean() / mean:+.2f} ± {half:.2f} % ({ups})", flush=True)
 
 
 if __name__ == "__main__":

@@ -344,6 +344,7 @@ def restated(
     value: ValueCurve | None = None,
     points: list[Requirement] | None = None,
     restarts: bool | None = None,
+    patience: int | None = None,
     checkpoint: int | None = None,
 ) -> StatementOfWork:
     """Return ``truth`` with some of its parts replaced; points without probability, and checkpoint 0, are not reported.
@@ -364,6 +365,6 @@ def restated(
         truth.requirements if points is None else points,
         truth.shapes,
         restarts=truth.restarts if restarts is None else restarts,
-        patience=truth.patience,
+        patience=truth.patience if patience is None else patience,
         checkpoint=truth.checkpoint if checkpoint is None else checkpoint or None,
     )

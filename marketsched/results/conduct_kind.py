@@ -15,6 +15,7 @@ WORDS = {
     "delay": "arrival declared late",
     "split": "split into identities",
     "ghost": "one more job arrives",
+    "hurry": "no wait agreed to",
     "twin": "submitted twice, one withdrawn",
     "past": "all jobs of an owner at other values",
     "estimate": "another duration announced",

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import faulty_fair_share  # noqa: F401 - registers rules with a fault
 from marketsched.agents.job import Job
+from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
@@ -19,7 +20,7 @@ from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
 from marketsched.truthfulness.conduct.conduct_audit import BEST, BEST_OF_DAYS, audit_conduct, conduct_table
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
-from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES, arriving_ghost, identities
+from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES, arriving_ghost, identities, statements_of
 
 SIZES = {"capacity": 2, "horizon": 16, "max_concurrency": 2, "max_duration": 3, "max_value": 20.0, "max_delay": 12}
 
@@ -103,6 +104,16 @@ def test_a_ghost_that_is_served_pays():
         0
     ]
     assert (ghost.report.value.highest, ghost.part(Fate(3, 1, 1)).arrival) == (20.0, 1)
+
+
+def test_no_wait_is_agreed_to_by_the_job_or_by_a_ghost_of_it():
+    mine = job("A", DeadlineValue(10.0, 12), arrival=3)
+    played = list(statements_of(mine, Fate(3, 1, 1), PublicInformation(2, 12, 12), ["hurry"]))
+    found = [(name, [each.report.patience for each in conduct.statements]) for _, name, conduct in played]
+    ghosts = [(f"a ghost worth {share:g} of it does, 1 round before", [0, None]) for share in (0.5, 2.0)]
+    assert found == [("the job agrees to no wait", [0]), *ghosts]
+    rows = gains([mine], ["A"], price=0.75, families=["hurry"])
+    assert sorted(of(rows, "hurry").values()) == [-0.75, -0.75, 0.0]  # first come sells no patience
 
 
 def test_all_jobs_of_an_owner_at_other_values():

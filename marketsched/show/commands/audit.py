@@ -227,8 +227,8 @@ def conduct(
         str | None,
         typer.Option(
             help="Which, of delay,split,ghost,twin,past,estimate,value,account,accounts,estimates,parts (default: the "
-            "first five; of mechanisms that promise no truthfulness all), ranks,slack,widths,ghosts,lates,hoard,half,"
-            "trade.",
+            "first five; of mechanisms that promise no truthfulness all), hurry,ranks,slack,widths,ghosts,lates,hoard,"
+            "half,trade.",
             show_default=False,
         ),
     ] = None,

@@ -20,7 +20,7 @@ from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
 from marketsched.truthfulness.conduct.all_jobs import KNOWN, VALUE
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
-from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES
+from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES, TERMS
 
 Utility = Literal["money", "value"]
 OWN_STREAM = 0xC0D7  # keeps what is drawn here apart from the run's own randomness
@@ -60,11 +60,11 @@ def audit_conduct(
     runs : int
         Markets, with seeds ``seed .. seed + runs - 1``: days on which the same owners come again.
     families : sequence of str, optional
-        Families to play: any of ``delay, split, ghost, past``, and of reports that a mechanism without a promise of
-        truthfulness takes as given: ``estimate, value, account, accounts, estimates, parts`` (see
-        `marketsched.truthfulness.conduct.conducts`), and of all jobs of an owner ``ranks, slack, widths, ghosts, lates,
-        hoard, half, trade`` (`marketsched.truthfulness.conduct.all_jobs`). None: the first four, and of such a
-        mechanism all ten; of ``utility="value"`` all that an owner can do with all of its jobs.
+        Families to play: any of ``delay, split, ghost, past``, ``hurry`` (where patience is sold), and of reports that
+        a mechanism without a promise of truthfulness takes as given: ``estimate, value, account, accounts, estimates,
+        parts`` (see `marketsched.truthfulness.conduct.conducts`), and of all jobs of an owner ``ranks, slack, widths,
+        ghosts, lates, hoard, half, trade`` (`marketsched.truthfulness.conduct.all_jobs`). None: the first four, and of
+        such a mechanism all ten; of ``utility="value"`` all that an owner can do with all of its jobs.
     utility : {"money", "value"}
         What an owner cares for: the value of its jobs less its payments, or the value alone.
     seed : int
@@ -97,7 +97,7 @@ def audit_conduct(
         legal = "jobs of identical nodes: what is tried beside a report is about these"
         raise InvalidParameterError(place="workload", value=base.workload.kind, legal=legal)
     entrants = named_mechanisms(base, mechanisms)
-    known = tuple(dict.fromkeys((*FAMILIES, *BELIEFS, *VALUE)))
+    known = tuple(dict.fromkeys((*FAMILIES, *TERMS, *BELIEFS, *VALUE)))
     for name in families or ():
         if name not in known:
             raise InvalidParameterError(place="families", value=name, legal=f"some of {', '.join(known)}")

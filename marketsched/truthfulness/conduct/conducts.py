@@ -1,7 +1,7 @@
 """Conducts by family: all that an owner may do besides one true report at birth from its own account.
 
-No theorem covers the families `FAMILIES`; `BELIEFS` are misreports of what a mechanism that promises no truthfulness
-takes as given: how long a job will run, what it is worth, and whose it is.
+No theorem covers the families `FAMILIES`, nor `TERMS`, by which a job agrees to no wait; `BELIEFS` are misreports of
+what a mechanism that promises no truthfulness takes as given: how long a job will run, what it is worth, whose it is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 
 FAMILIES = ("delay", "split", "ghost", "twin", "past")
+TERMS = ("hurry",)  # where a mechanism sells patience
 BELIEFS = ("estimate", "value", "account", "accounts", "estimates", "parts")
 ESTIMATES = (0.25, 0.5, 0.8, 1.25, 2.0)  # of the duration announced
 VALUES = (0.5, 2.0, 10.0)  # of the value of one job
+HURRIED = (0.5, 2.0)  # a ghost that agrees to no wait, worth so much of the job
 GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, so many rounds before it
 
 
@@ -76,7 +78,9 @@ def longest_wall_time(truth: StatementOfWork, public: PublicInformation) -> Stat
     return restated(truth, points=points)
 
 
-def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, highest: float) -> Conduct:
+def arriving_ghost(
+    truth: StatementOfWork, job: Fate, share: float, early: int, highest: float, patience: int | None = None
+) -> Conduct:
     """Return the truth with a further job of its size that arrives ``early`` rounds before, worth ``share`` of it.
 
     Parameters
@@ -91,18 +95,21 @@ def arriving_ghost(truth: StatementOfWork, job: Fate, share: float, early: int, 
         Rounds; it arrives at its birth at the earliest.
     highest : float
         The largest value that may be reported.
+    patience : int, optional
+        Rounds that the ghost agrees to wait.
     """
     arrival = max(truth.birth, (job.arrival or truth.birth) - early)
     worth = DeadlineValue(min(highest, share * truth.value.highest), truth.value.last)
     signal = () if job.signal == job.duration else (job.signal,)
-    ghost = StatementOfWork(truth.birth, truth.concurrency, worth, [Requirement(arrival, job.duration, 1.0, *signal)])
+    law = [Requirement(arrival, job.duration, 1.0, *signal)]
+    ghost = StatementOfWork(truth.birth, truth.concurrency, worth, law, patience=patience)
     fate = Fate(arrival, job.duration, job.signal)
     return Conduct(
         (
             Statement(truth.birth, ghost, truth.concurrency, "/ghost", part=lambda _: fate, counts=False),
             Statement(truth.birth, truth, truth.concurrency),
         ),
-        ("ghost", share, early, truth),
+        ("ghost", share, early, patience, truth),
     )
 
 
@@ -124,15 +131,20 @@ def statements_of(
         yield nothing.
     """
     truth, nodes = job.truth, job.truth.concurrency
+    highest = np.inf if public.max_value is None else public.max_value
     if "split" in families:
         for k in sorted({2, nodes}):
             if 2 <= k <= nodes:
                 yield "split", f"into {k}", identities(truth, k)
     if "ghost" in families:
-        highest = np.inf if public.max_value is None else public.max_value
         for share, early in GHOSTS:
             conduct = arriving_ghost(truth, fate, share, early, highest)
             yield "ghost", f"worth {share:g} of it, {early} rounds before", conduct
+    if "hurry" in families:
+        yield "hurry", "the job agrees to no wait", plain(restated(truth, patience=0), nodes)
+        for share in HURRIED:
+            conduct = arriving_ghost(truth, fate, share, 1, highest, patience=0)
+            yield "hurry", f"a ghost worth {share:g} of it does, 1 round before", conduct
     if "twin" in families:
         yield "twin", "withdrawn at once", WithdrawTwin().conduct(truth, truth, public)
     if "estimate" in families:
