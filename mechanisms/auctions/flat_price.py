@@ -25,6 +25,8 @@ from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
 
+MANY = 20_000  # jobs: from here on the best flat price is looked for less finely
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstComeOutcome:
@@ -64,12 +66,13 @@ def first_come_welfare(jobs: RealisedJobs, capacity: Count, horizon: int, price:
 
 
 def best_first_come(
-    jobs: RealisedJobs, capacity: int, horizon: int, *, grid: int = 32, rounds: int = 3
+    jobs: RealisedJobs, capacity: int, horizon: int, *, grid: int = 32, rounds: int | None = None
 ) -> FirstComeOutcome:
     """Return first-come at the flat price that is best for welfare in hindsight.
 
     Tries 0 and ``grid`` prices spread evenly (in ratio) over the values per node-round that occur,
-    then ``rounds`` times as many between the neighbours of the best: a search, not a proof.
+    then ``rounds`` times as many between the neighbours of the best: a search, not a proof. None: three times; of more
+    than 20,000 jobs once, which finds the price to two percent: a play takes long there, and a job counts little.
     No operator knows this price in advance; it is printed beside price 0.
 
     Raises
@@ -78,6 +81,7 @@ def best_first_come(
         As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
     densities = _density_ends(jobs)
+    rounds = _refinements(jobs.n_jobs) if rounds is None else rounds
     return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
 
 
@@ -167,14 +171,19 @@ def first_come_served(jobs: JobColumns, limits: MarketLimits, price: Amount) -> 
 
 
 def best_first_come_served(
-    jobs: JobColumns, limits: MarketLimits, *, grid: int = 32, rounds: int = 3
+    jobs: JobColumns, limits: MarketLimits, *, grid: int = 32, rounds: int | None = None
 ) -> FirstComeOutcome:
     """Return `first_come_served` at the flat price that is best for welfare in hindsight; see `best_first_come`.
 
     The price is chosen in hindsight; durations are unknown until the market reveals them.
     """
     densities = _announced_density_ends(jobs, limits)
+    rounds = _refinements(jobs.n) if rounds is None else rounds
     return best_flat(lambda price: first_come_served(jobs, limits, price), densities, grid, rounds)
+
+
+def _refinements(n_jobs: int) -> int:
+    return 3 if n_jobs <= MANY else 1
 
 
 def _announced_density_ends(jobs: JobColumns, limits: MarketLimits) -> NDArray[np.float64]:

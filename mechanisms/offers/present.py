@@ -144,9 +144,9 @@ class Present(Rows):
     def victims(self) -> NDArray[np.int64]:
         """Return the rows of spare runs in the order in which they are taken back: who began last, by turn the last."""
         rows = self.turn[: self.n][::-1]
-        here = self.jobs[rows]
-        of = (here["offer"] == SPARE) & (here["start"] > 0) & (here["state"] == HERE)
-        found: NDArray[np.int64] = rows[of][np.argsort(-here["start"][of], kind="stable")]
+        start = self.jobs["start"][rows]
+        of = (self.jobs["offer"][rows] == SPARE) & (start > 0) & (self.jobs["state"][rows] == HERE)
+        found: NDArray[np.int64] = rows[of][np.argsort(-start[of], kind="stable")]
         return found
 
     def give_back(self, rows: list[int]) -> None:

@@ -33,8 +33,9 @@ class Calendars:
     runs : ndarray of int, shape (n, 3)
         Nodes, rounds that it would lose and rounds still to run of each spare run.
     line : ndarray of int, shape (m, 5)
-        Class, latest start, nodes, expected start (rounds from now) and expected rounds of each job that waits and is
-        expected to start in sight, in the order of the queue.
+        Class, latest start, nodes, expected start (rounds from now) and expected rounds of those that wait and are
+        expected to start in sight, in the order of the queue; jobs one after the other that are alike in all of these
+        but nodes they share are one row, with the nodes of all.
     """
 
     def __init__(self) -> None:
@@ -128,29 +129,42 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
     for which in (1, 0):
         own, first = calendars[which].copy(), 0  # no node is free before it
         found[0] = -1
+        more = alike = begin = length = nodes = 0  # nodes that wait to be taken, of jobs alike; how many more fit there
         for j in queue[:n_regular] if which == 1 else queue[n_regular:]:
             if start[j] > 0 or state[j] != 0:
                 continue
-            while first < own.size and own[first] <= 0:
-                first += 1
-            if first == own.size:  # nobody behind it starts in sight, or is in anybody's way
-                break
-            if saved[j] > 0:
-                length = _left_kernel(usual_rounds[band[j]], saved[j])
-                begin = _first_fit_kernel(own, first, width[j], length)
-            else:  # nodes only get scarcer: not before the last job of its width, as long as itself
-                length, place = max(1, int(usual_rounds[band[j]] + 0.5)), width[j] % WIDTHS
-                begin = max(first, found[1, place]) if found[0, place] == width[j] else first
-                begin = _first_fit_kernel(own, begin, width[j], length)
-                found[0, place], found[1, place] = width[j], begin
-            if begin == own.size:
-                continue
-            _take_kernel(own, begin, length, width[j])
-            if which == 1:
-                _take_kernel(calendars[0], begin, length, width[j])
-            line[n_line, 0], line[n_line, 1], line[n_line, 2] = which, latest[j], width[j]
-            line[n_line, 3], line[n_line, 4] = begin, length
-            n_line += 1
+            if more > 0 and width[j] == alike and saved[j] == 0:
+                more -= 1
+            else:
+                _take_kernel(own, begin, length, nodes)
+                if which == 1:
+                    _take_kernel(calendars[0], begin, length, nodes)
+                more = nodes = 0
+                while first < own.size and own[first] <= 0:
+                    first += 1
+                if first == own.size:  # nobody behind it starts in sight, or is in anybody's way
+                    break
+                if saved[j] > 0:
+                    length = _left_kernel(usual_rounds[band[j]], saved[j])
+                    begin = _first_fit_kernel(own, first, width[j], length)
+                else:  # nodes only get scarcer: not before the last job of its width, as long as itself
+                    length, place = max(1, int(usual_rounds[band[j]] + 0.5)), width[j] % WIDTHS
+                    begin = max(first, found[1, place]) if found[0, place] == width[j] else first
+                    begin = _first_fit_kernel(own, begin, width[j], length)
+                    found[0, place], found[1, place] = width[j], begin
+                if begin == own.size:
+                    continue
+                alike = width[j]
+                more = own[begin : begin + length].min() // alike - 1 if saved[j] == 0 else 0
+            nodes += width[j]
+            if n_line == 0 or line[n_line - 1, 0] != which or line[n_line - 1, 1] != latest[j] or nodes == width[j]:
+                line[n_line, 0], line[n_line, 1], line[n_line, 2] = which, latest[j], 0
+                line[n_line, 3], line[n_line, 4] = begin, length
+                n_line += 1
+            line[n_line - 1, 2] += width[j]
+        _take_kernel(own, begin, length, nodes)
+        if which == 1:
+            _take_kernel(calendars[0], begin, length, nodes)
     return n_runs, n_line
 
 
