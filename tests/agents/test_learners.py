@@ -85,6 +85,7 @@ def test_a_learner_that_follows_the_leader_breaks_the_bound():
     assert total.max() - earned > Hedge(2, horizon=T).regret_bound(T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 def test_expected_regret_of_exp3_is_within_the_theorem(known):
     """Utilities that were fixed beforehand, one action a little better. 99 % interval over 100 runs."""
@@ -116,6 +117,7 @@ def test_the_estimated_losses_of_exp3_are_unbiased():
     assert (np.abs(mean - (1 - utilities)) < reach).all()
 
 
+@pytest.mark.slow
 def test_ucb1_takes_a_bad_action_no_more_often_than_the_theorem_says():
     """Coins of 0.7, 0.5 and 0.3, as utilities in [-2, 2]; 99 % intervals over 40 runs."""
     T, means = 1000, np.array([0.7, 0.5, 0.3])

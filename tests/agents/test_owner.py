@@ -118,6 +118,7 @@ def mechanisms(kind):
     return PostedPriceMechanism(3, 16, pricing, oracle, epsilon=-1.0, threshold=0.3, rng=1, **limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exact", "monte-carlo", "first-come"])
 @given(jobs=workloads(), lies=st.lists(st.sampled_from(LIES), min_size=7, max_size=7), resubmit=st.booleans())
 def test_books_balance_whatever_owners_say_and_whatever_happens(kind, jobs, lies, resubmit):
@@ -145,6 +146,7 @@ def test_honest_owners_with_revealed_durations_never_regret_a_run(jobs):
     assert (result.jobs.loc[done, "utility"] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exact", "first-come"])
 @given(jobs=workloads(), resubmit=st.booleans())
 def test_calendars_agree_with_a_loop_over_all_jobs(kind, jobs, resubmit):

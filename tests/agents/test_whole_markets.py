@@ -83,6 +83,7 @@ def setup_of(name, parameters, jobs, **more):
     return MarketSetup("drawn", jobs, mechanism, **(sizes | more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 @given(st.data())
 def test_drawn_markets_are_the_same_whole_and_round_by_round(name, data):
@@ -121,6 +122,7 @@ def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
         assert found.whole and found.difference == ""
 
 
+@pytest.mark.slow
 @pytest.mark.compiled  # as plain Python the descent takes minutes
 @pytest.mark.parametrize(
     "text", ["first-come:price=3", "easy-backfill", "easy-backfill:order=request", "conservative-backfill", "bid-price"]

@@ -31,6 +31,7 @@ def test_values_are_yaml_and_rules_of_a_scenario_are_told_from_parameters():
             mechanism_in(wrong)
 
 
+@pytest.mark.slow
 def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, small = "bid-price:buckets=4", ["--set", "workload.recurring_jobs=20", "--set", "workload.capacity=6"]
@@ -45,6 +46,7 @@ def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch)
     assert list(rows) == [text, "first-come", "vcg"] and rows[text] == welfare
 
 
+@pytest.mark.slow
 def test_a_run_takes_one_mechanism_and_a_cluster_policies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     two = CliRunner().invoke(app, ["run", "stochastic-mix", "-m", "vcg,spot"])

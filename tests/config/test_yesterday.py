@@ -52,6 +52,7 @@ def test_a_run_is_remembered_as_it_was(folder):
     assert store.arrivals[0] >= -59 and store.arrivals[-1] <= 0
 
 
+@pytest.mark.slow
 def test_file_command_and_python_are_one(folder, tmp_path):
     """A file that names the folder, `--set` of the same, and Python give the same run; without it another."""
     file, out = tmp_path / "small.yaml", tmp_path / "out"

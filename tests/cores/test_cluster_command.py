@@ -64,6 +64,7 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_run_writes_everything_and_prints_its_summary(here):
     found = call("run", "small.yaml", "--seed", 3, "--out", "out")
     assert found.exit_code == 0 and found.stderr == "" and found.stdout.endswith("written to out\n")
@@ -85,6 +86,7 @@ def test_a_run_writes_everything_and_prints_its_summary(here):
         assert (here / "again" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_on_standard_output(here):
     found = call("run", "small.yaml", "--json", "--set", "cluster.slots=30", "--set", "cluster.policies=[fairness]")
     data = json.loads(found.stdout)
@@ -93,6 +95,7 @@ def test_json_is_all_there_is_on_standard_output(here):
     assert call("run", "small.yaml").stdout.endswith("written to runs/small-cluster-seed0-2\n")
 
 
+@pytest.mark.slow
 def test_a_comparison_writes_everything(here):
     policies = "ogasched,ogasched:step=5:decay=0.99,ogasched:peek=true,binpacking"
     found = call("compare", "small.yaml", "--runs", 2, "--mechanisms", policies, "--out", "out")
@@ -114,6 +117,7 @@ def test_without_the_best_fixed_allocation(here):
     assert "certified" not in found.stdout
 
 
+@pytest.mark.slow
 def test_a_sweep(here):
     key = "cluster.instance.contention"
     found = call("compare", "small.yaml", "--runs", 2, "--over", f"{key}=0.5,2", "--out", "out")
@@ -125,6 +129,7 @@ def test_a_sweep(here):
     assert names(here / "b") == SWEPT
 
 
+@pytest.mark.slow
 def test_a_sweep_is_its_comparisons():
     found = compare_over(SMALL, "cluster.slots", [30, 60], runs=2, seed=1)
     for slots in (30, 60):

@@ -37,6 +37,7 @@ def hand_made(rewards):
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_a_run_is_drawn_slot_by_slot(tmp_path):
     run = run_scenario(SMALL)
     figure = run.plot()

@@ -137,6 +137,7 @@ def test_what_each_policy_sees(token, observes):
         assert policy.primal_step == 0.5 and policy.rates == pytest.approx(world.rates)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_comparison_and_what_it_leaves(tmp_path):
     policies = ["opm", "opm:primal_step=0.5", "opm:estimate=false", "fair"]
@@ -160,6 +161,7 @@ def test_a_comparison_and_what_it_leaves(tmp_path):
     assert moved.get_ylim()[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
     run.save(tmp_path / "run")

@@ -144,6 +144,7 @@ def test_arrivals_do_not_depend_on_the_instance():
         assert one.arrival_counts(slots).tolist() == other.arrival_counts(slots).tolist()
 
 
+@pytest.mark.slow
 def test_describing_a_cluster_loads_no_engine():
     code = (
         "import sys; from marketsched.config.scenario import Scenario; from marketsched import run\n"

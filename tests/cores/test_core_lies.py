@@ -192,6 +192,7 @@ def test_a_serial_dictatorship_is_not_accused(owner):
     assert max(scored.gain.value for scored in found) <= 0.0
 
 
+@pytest.mark.slow
 def test_policies_that_ignore_curves_are_not_accused_of_lies_about_them():
     lies = [ScaledWorth(2.0), ScaledCoefficient(0.5)]
     for scored in search_core_lies(PortWorld("drf", slots=20), lies, search_worlds=4, fresh_worlds=20):
@@ -243,6 +244,7 @@ def test_the_same_seed_finds_the_same_and_progress_counts():
     assert first != search_core_lies(PortWorld(slots=10), [ScaledWorth(2.0)], **{**options, "seed": 4})
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_per_case_and_family():
     cases = [
         AuditCase("ogasched", "ogasched", "none", PortWorld(slots=5)),

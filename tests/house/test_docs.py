@@ -62,6 +62,7 @@ def test_the_page_on_clusters_shows_scenarios_that_load():
     assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
 
 
+@pytest.mark.slow
 def test_the_page_on_learning_shows_what_comes_out():
     (block,) = fenced("docs/learning.md", "pycon")
     test = doctest.DocTestParser().get_doctest(block, {}, "docs/learning.md", None, 0)
@@ -97,6 +98,7 @@ def test_the_page_of_scenarios_shows_owners_that_learn():
     assert {*LIES, "learning"} <= set(listed)
 
 
+@pytest.mark.slow
 def test_the_audit_page_shows_a_check_that_passes():
     suite, code = fenced("docs/audit.md", "python")
     assert len(code.splitlines()) <= 20
@@ -176,6 +178,7 @@ def test_the_readme_names_the_capacity_the_theorem_needs():
     )
 
 
+@pytest.mark.slow
 def test_the_page_on_the_dashboard_shows_what_comes_out():
     blocks = fenced("docs/dashboard.md", "pycon")
     test = doctest.DocTestParser().get_doctest("".join(blocks), {}, "docs/dashboard.md", None, 0)

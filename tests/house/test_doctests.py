@@ -34,6 +34,7 @@ def importable(names: list[str]) -> list[str]:
     return [name for name in names if name not in OF_AN_EXTRA or find_spec(OF_AN_EXTRA[name])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 def test_docstrings_of_a_room(root):
     names = modules_under(root)
@@ -115,6 +116,7 @@ def test_a_name_without_an_example_is_found():
     assert lacking({**things, "x.hidden": lambda: None}) == ["x.seen_nowhere", "x.hidden"]
 
 
+@pytest.mark.slow
 def test_readme():
     """The fenced examples of the README, run in order in one namespace."""
     text = (ROOT / "README.md").read_text()

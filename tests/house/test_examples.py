@@ -372,6 +372,7 @@ def check_example(name, work):
     return ran
 
 
+@pytest.mark.slow
 def test_the_first_market_prints_what_its_readme_shows(tmp_path):
     check_example("first-market", tmp_path)
 

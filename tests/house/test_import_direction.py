@@ -102,6 +102,7 @@ def from_our_own_files(source: str) -> list[str]:
     return used
 
 
+@pytest.mark.slow
 def test_kernels_need_nothing_outside_their_file():
     wrong = [f"{path.name}: {use}" for path in sources() for use in from_our_own_files(path.read_text())]
     assert not wrong, "\n".join(wrong)

@@ -72,12 +72,14 @@ def test_an_error_of_the_users_loads_nothing_heavy(command, tmp_path):
     assert loaded_by(command, str(faulty), status=2) == set()
 
 
+@pytest.mark.slow
 def test_a_run_loads_no_package_that_it_does_not_use(tmp_path):
     loaded = loaded_by("run", "stochastic-mix", "--out", str(tmp_path / "run"))
     assert {"numba", "pandas", "matplotlib"} <= loaded
     assert loaded.isdisjoint({"mesa", "cvxpy"})
 
 
+@pytest.mark.slow
 def test_mesa_is_loaded_where_owners_are_agents():
     assert "mesa" in heavy_modules("from marketsched import learn")
 

@@ -21,6 +21,7 @@ def run(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
+@pytest.mark.slow
 def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rules = {key: each for key, each in PLAIN.items() if key not in ("pricing", "threshold")}
@@ -53,6 +54,7 @@ def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_agai
     assert run("replay", "config.yaml", "log.jsonl") == decided and decided.count('"complete"') == 2
 
 
+@pytest.mark.slow
 def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     statement = sow(1, 1)
@@ -113,6 +115,7 @@ def _bad(folder):
     return folder / "bad.yaml"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["terminate", "interrupt", "hang up"])
 def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
     import signal as signals

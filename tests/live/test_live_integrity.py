@@ -123,6 +123,7 @@ def one_byte_changes(tmp_path, count, seed, make_clock):
     return refusals
 
 
+@pytest.mark.slow
 def test_a_changed_character_is_refused_or_changes_no_answer(tmp_path, monkeypatch):
     assert one_byte_changes(tmp_path, 10, 1, unmoved(monkeypatch)) > 5
 

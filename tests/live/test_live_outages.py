@@ -148,6 +148,7 @@ def test_health_shows_the_warning(tmp_path):
 # -- snapshots ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_snapshots_are_tried_again_after_a_copy_was_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "SHARE", 1e9)
     killed = tmp_path / "killed"

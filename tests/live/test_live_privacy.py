@@ -35,6 +35,7 @@ def numbers_in(found, path=""):
     return {path: found} if isinstance(found, int) and not isinstance(found, bool) else {}
 
 
+@pytest.mark.slow
 def test_owners_cannot_count_what_others_submit(clients):
     rng, exact = np.random.default_rng(2), 0
     ann, ben, operator = clients["ann"], clients["ben"], clients["operator"]

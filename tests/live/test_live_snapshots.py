@@ -127,6 +127,7 @@ def events(path):
     return found
 
 
+@pytest.mark.slow
 def test_books_are_equal_with_snapshots_and_without(tmp_path):
     days = {}
     for rows in (0, 7):

@@ -82,6 +82,7 @@ def largest_gain(which, seeds, stops=True):
     return most, tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("which", MARKETS)
 def test_no_report_gains(which, stops):

@@ -66,6 +66,7 @@ def command(package, *arguments):
     return done
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_known_to_the_command_line(package):
     text = "name: x\nworkload: {kind: few, jobs: 15}\nmechanism: {name: dearer, parameters: {share: 0.25}}\n"
     (package / "own.yaml").write_text(text)
@@ -80,6 +81,7 @@ def test_an_installed_package_is_known_to_the_command_line(package):
     assert wrong.returncode == 2 and "workload.jbos: unknown key (did you mean 'jobs'?)" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_a_broken_plugin_is_one_line_where_it_is_named_and_nothing_elsewhere(package):
     assert command(package, "scenarios").returncode == 0
     done = command(package, "run", "synthetic-pipelines", "--out", "out", "--set", "mechanism.name=broken")

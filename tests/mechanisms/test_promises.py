@@ -110,6 +110,7 @@ def test_every_mechanism_that_promises_truth_is_played():
             assert promises_of(name).startswith(TRUTH["none"]), name
 
 
+@pytest.mark.slow
 def test_given_nodes_and_offer_truth_is_best_whatever_happens():
     """As the list prints of `two-offers` for hidden durations; all curves, and jobs that cannot restart."""
     tried, offers, spread = 0, set(), False
@@ -182,6 +183,7 @@ def gains_of(build, promise, n=60, **drawn):
     return found
 
 
+@pytest.mark.slow
 def test_false_promises_are_caught(monkeypatch):
     """Truth under pay-as-bid, free stops at the deadline, free stops on a cluster, and shapes chosen by the case."""
     assert gains_of(PayAsBid, "ex post", 10, hidden=False) > 3

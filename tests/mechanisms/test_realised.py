@@ -98,6 +98,7 @@ def test_faults_name_the_job(row, message):
         RealisedJobs.build([good, (sow(birth, 1, DeadlineValue(3.0, 9)), arrival, duration)], horizon=9, max_delay=9)
 
 
+@pytest.mark.slow
 def test_a_day_of_recurring_jobs_takes_a_fraction_of_a_second():
     rng = np.random.default_rng(0)
     births = rng.integers(1, 560, 17_000).tolist()

@@ -118,6 +118,7 @@ def class_by_definition(each, jobs):
     return 1 if not earlier else 2 if 3 * rank < len(earlier) else 1 if 3 * rank < 2 * len(earlier) else 0
 
 
+@pytest.mark.slow
 def test_queues_in_other_orders_backfill_by_the_same_definition():
     """Shortest request first, classes by thirds, and known classes; each order changes many starts."""
     moved = dict.fromkeys(("request", "class", "known"), 0)

@@ -24,6 +24,7 @@ def folder(written, tmp_path):
     return shutil.copytree(written, tmp_path / "reproduced")
 
 
+@pytest.mark.slow
 def test_a_reproduction_is_one_page_with_every_experiment(folder):
     page = Page(report_page(folder))
     inside = [base64.b64decode(uri.partition(",")[2]) for uri in page.images]
@@ -45,6 +46,7 @@ def test_one_experiment_of_a_reproduction_is_a_page(folder):
     assert "All columns" in page.text and "Every run" in page.text
 
 
+@pytest.mark.slow
 def test_a_reproduction_that_was_interrupted_says_what_is_missing(tmp_path):
     page = Page(report_page(write_reproduction(tmp_path / "out", missing=["opm-fig1"])))
     assert "INCOMPLETE" in page.text and "not run: opm-fig1" in page.text

@@ -146,6 +146,7 @@ def test_too_few_samples_are_seen_to_err():
 # --- experiments ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     "names",
@@ -186,6 +187,7 @@ def test_experiments_that_play_whole_markets(name, monkeypatch):
     assert found.table["verdict"].iloc[0] == "reproduced"
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_same_seeds_give_the_same_table(tmp_path):
     one, two = (reproduce("esdp-fig8", runs=3, slots=40, seed=seed).table for seed in (5, 5))
@@ -220,6 +222,7 @@ def test_decisions_and_updates_are_timed():
     assert (timed.name, timed.observes, len(timed.decided)) == ("slow", "nothing", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_times_are_marked_as_those_of_a_machine():
     """Everything but time is the same for the same seeds."""
@@ -252,6 +255,7 @@ def test_the_command_lists_what_there_is():
     assert [line.split()[0] for line in found.output.splitlines()] == list(EXPERIMENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_command_runs_one(tmp_path):
     arguments = ["reproduce", "opm-fig3", "--runs", "2", "--slots", "16", "--out", str(tmp_path / "out")]

@@ -14,6 +14,7 @@ from marketsched.results.result import load
 NAMES = ["esdp-fig8", "opm-fig3", "esdp-fig7"]
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_what_is_written(tmp_path):
     names = ["esdp-fig8", "opm-fig3"]
@@ -37,6 +38,7 @@ def test_what_is_written(tmp_path):
         reproduce("esdp-fig8", runs=2, slots=16, out=tmp_path / "out" / "esdp-fig8")
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_what_is_written_can_be_read_again(tmp_path):
     made = reproduce("opm-fig1", runs=2, slots=16, out=tmp_path / "one")
@@ -60,6 +62,7 @@ def interrupted(out, at):
         reproduce_all(NAMES, runs=2, slots=16, out=out, progress=progress)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeypatch):
     interrupted(tmp_path / "out", 2)
@@ -85,6 +88,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeyp
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_what_differs_is_not_taken_over(tmp_path, monkeypatch):
     reproduce_all(["esdp-fig8"], runs=2, slots=16, out=tmp_path)

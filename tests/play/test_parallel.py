@@ -37,6 +37,7 @@ def test_an_error_of_a_task_is_raised(where):
             list(run_many(partial(operator.truediv, 1), [2, 1, 0], **place))
 
 
+@pytest.mark.slow
 def test_an_executor_that_is_lost():
     with ProcessPoolExecutor(1) as pool, pytest.raises(SweepError, match="executor is lost"):
         list(run_many(_end_the_process, [0], executor=pool))
@@ -81,6 +82,7 @@ def test_interrupted_work_goes_on(tmp_path):
     assert len(KeptResults(tmp_path, {"question": 1}).read()) == len(TASKS)
 
 
+@pytest.mark.slow
 def test_a_comparison_that_was_interrupted_goes_on(tmp_path, small_market):
     whole = compare(small_market, ["first-come", "pay-as-bid"], runs=4)
 

@@ -76,6 +76,7 @@ def commit(pricing, concurrency, tasks):
     pricing.commit(concurrency, np.array(starts), np.array(durations), np.array(weights, dtype=float))
 
 
+@pytest.mark.slow
 @settings(max_examples=many(200), deadline=None)
 @given(menus())
 def test_prices_follow_the_definition_after_every_plan(menu):

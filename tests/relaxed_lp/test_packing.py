@@ -160,6 +160,7 @@ def test_nonsense_from_the_solver_is_made_feasible_and_bounded(seed, noise):
     assert program.dual_value(solution.prices, supply) == pytest.approx(solution.dual_value, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("supply", "method"), [(12.0, "simplex"), pytest.param(40.0, "ipm", marks=pytest.mark.slow)])
 def test_stopped_early_it_says_so_and_bounds_both_sides(supply, method):
     program, _ = crowd(1500, 400)
@@ -208,6 +209,7 @@ def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
     refused(lambda: program.solve(supply), "does not find its solver HIGHS", error=SolverError)
 
 
+@pytest.mark.slow
 def test_threads_that_others_started_do_not_matter():
     code = """
 import highspy

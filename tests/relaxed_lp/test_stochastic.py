@@ -186,6 +186,7 @@ def lower_ends(shares, rows):
     return shares.mean(axis=1) - quantile * shares.std(axis=1, ddof=1) / np.sqrt(shares.shape[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switched", [0.0, 0.1])
 def test_half_of_the_bundles_value_is_earned(switched):
     """(26): E[Val] >= sum F / 2 - Pr[switched] sum F, shown by the lower end of a joint 99 % interval."""

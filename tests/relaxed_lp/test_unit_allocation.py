@@ -125,6 +125,7 @@ def families(draw):
     return rows, unit, longest
 
 
+@pytest.mark.slow
 @given(families())
 @settings(max_examples=many(400))
 def test_theorem_fua_in_exact_arithmetic(case):

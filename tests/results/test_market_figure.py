@@ -156,6 +156,7 @@ def test_panels_without_anything_to_show_are_left_out(options, panels, tmp_path)
     assert picture_bytes(figure, tmp_path / "run.png")[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bands", [("free", "middle", "production"), pytest.param((), marks=pytest.mark.slow)])
 def test_every_word_is_on_the_page_and_none_covers_another(bands):
     run = a_run(bands=bands)
@@ -189,6 +190,7 @@ def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
     assert picture_bytes(figure, tmp_path / "run.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", *(pytest.param(x, marks=pytest.mark.slow) for x in ("png", "pdf"))])
 def test_equal_runs_give_equal_bytes(ending, tmp_path):
     first, second = (
@@ -213,6 +215,7 @@ def test_neighbouring_colours_differ_in_lightness_alone(pair):
     assert (light + 0.05) / (dark + 0.05) > 1.5
 
 
+@pytest.mark.slow
 def test_no_global_plotting_state_is_touched():
     code = (
         "import sys, marketsched.results.market_figure; sys.exit(bool({'matplotlib.pyplot', 'mesa'} & {*sys.modules}))"

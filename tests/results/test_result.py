@@ -41,6 +41,7 @@ def market():
     return run(MARKET)
 
 
+@pytest.mark.slow
 def test_a_market_comes_back_from_its_folder_prints_and_draws_the_same(market, tmp_path):
     market.save(tmp_path / "run")
     again = load(tmp_path / "run")
@@ -61,6 +62,7 @@ def test_a_notebook_draws_the_figure_that_is_the_last_line_of_a_cell(market):
     assert picture.startswith(b"\x89PNG") and picture == market.plot()._repr_png_()
 
 
+@pytest.mark.slow
 def test_a_long_table_is_written_in_parts_before_anybody_has_looked_at_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "PART_ROWS", 7)
     fresh = run(MARKET)

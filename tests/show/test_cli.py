@@ -116,12 +116,14 @@ def test_changes_reach_the_run_and_its_record(here):
     assert (kept.workload.capacity, kept.mechanism.epsilon) == (7, 0.1)
 
 
+@pytest.mark.slow
 def test_without_out_every_run_gets_a_new_folder(here):
     for folder in ("small-market-seed0", "small-market-seed0-2", "small-market-seed0-3"):
         assert call("run", "small.yaml").stdout.endswith(f"written to runs/{folder}\n")
         assert {path.name for path in (here / "runs" / folder).iterdir()} == FILES
 
 
+@pytest.mark.slow
 def test_an_earlier_run_is_replaced_only_on_demand(here):
     assert call("run", "small.yaml", "--out", "out").exit_code == 0
     before = (here / "out" / "meta.json").read_text()
@@ -218,6 +220,7 @@ def test_replay_replaces_no_file_unless_it_is_told_to(here):
     assert other.read_text() == call("replay", config, events).stdout
 
 
+@pytest.mark.slow
 def test_replay_answers_a_live_log_line_by_line():
     lines = (GOLDEN / "04.events.jsonl").read_text().splitlines(keepends=True)
     live = process("replay", GOLDEN / "04.config.yaml", "-", stdin=subprocess.PIPE)
@@ -230,6 +233,7 @@ def test_replay_answers_a_live_log_line_by_line():
     assert len(out.splitlines()) == len((GOLDEN / "04.decisions.jsonl").read_text().splitlines()) - 5
 
 
+@pytest.mark.slow
 def test_replay_ends_quietly_when_its_reader_has_gone():
     lines = (GOLDEN / "04.events.jsonl").read_text().splitlines(keepends=True)
     live = process("replay", GOLDEN / "04.config.yaml", "-", stdin=subprocess.PIPE)
@@ -261,6 +265,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compiled  # as plain Python the wrapping hash warns on standard error
 def test_an_interrupted_run_keeps_its_finished_rounds(here):
     run = process(code=INTERRUPT_AT_31, cwd=here)
@@ -315,6 +320,7 @@ def test_an_interruption_at_any_moment_leaves_nothing_or_a_marked_folder(here):
     assert not (here / PARTIAL).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letters", [300, 2**20])
 def test_names_too_long_are_refused_before_anything_is_run(here, letters, monkeypatch):
     monkeypatch.setattr("marketsched.config.scenario.Scenario.setup", lambda *a, **k: pytest.fail("it was run"))

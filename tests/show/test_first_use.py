@@ -43,6 +43,7 @@ def names():
     return re.findall(r"^  ([a-z]+)  ", call().stdout, re.M)
 
 
+@pytest.mark.slow
 def test_every_command_has_help_that_begins_with_what_it_does():
     assert {"run", "compare", "audit", "learn", "sweep", "report", "scenarios", "dashboard"} <= set(names())
     for name in names():
@@ -116,6 +117,7 @@ def test_python_says_it_too(make, words):
     assert isinstance(found.value, MarketschedError)
 
 
+@pytest.mark.slow
 def test_a_log_is_compared_whole_and_says_how_long_that_takes(here, monkeypatch):
     """Twelve jobs; a job is declared to take a minute, and every step of progress is a line."""
     rows = [f"{600 * i},{300 + 60 * i},{1 + i % 3}" for i in range(12)]

@@ -248,6 +248,7 @@ def test_w4_is_five_fourths_and_first_come_is_best():
     assert "nothing earned" in printed(Group(*found.view().details), 110)
 
 
+@pytest.mark.slow
 def test_runs_are_paired_and_can_be_repeated():
     names = ["posted-price", "first-come", "posted-price:eviction=running"]
     found = compare(MAYBE, names, runs=6, seed=4)
@@ -267,6 +268,7 @@ def test_runs_are_paired_and_can_be_repeated():
     assert one.runs["welfare"].tolist() == row["welfare"].tolist()
 
 
+@pytest.mark.slow
 def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
     exact = compare(MAYBE, ["posted-price"], runs=4)
     bounds = compare(MAYBE, ["posted-price"], runs=4, optimum_seconds=0)
@@ -342,6 +344,7 @@ def test_rows_state_what_is_known_of_truth():
     assert "fails (a lie is known to pay): pay-as-bid (a part of its value)" in text
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_ones_own_is_searched_in_tiny_markets(tmp_path):
     """Half of the bid invites lies, a flat rate does not; a rule that cannot be played there says nothing."""
     rule = """
@@ -392,6 +395,7 @@ def log_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_against_compares_with_the_one_that_is_named(log_file):
     """Differences to the rival, and owner by owner, are those of the tables of runs and owners."""
     found = compare(log_file, ["easy-backfill", "first-come"], runs=3, against="fair-share")
@@ -412,6 +416,7 @@ def test_against_compares_with_the_one_that_is_named(log_file):
     assert len(found.plot("against").axes) == 2
 
 
+@pytest.mark.slow
 def test_two_mechanisms_are_compared_with_each_other(log_file):
     found = compare(log_file, ["fair-share", "easy-backfill"], runs=3, loads=[0.7, 2])
     assert found.meta["against"] == "easy-backfill"
@@ -455,6 +460,7 @@ def test_bundles_for_known_laws_carry_their_guarantee():
 # -- what is seen and written ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 110])
 def test_the_view_fits(width):
     found = compare(MAYBE, ["posted-price", "first-come", "posted-price:eviction=running"], runs=9)
@@ -473,6 +479,7 @@ def test_a_ratio_in_words():
     assert ratio_text(np.inf, np.inf) == "nothing earned"
 
 
+@pytest.mark.slow
 def test_figures_say_what_the_table_says():
     found = compare(MAYBE, ["posted-price", "first-come", "first-come:price=5"], runs=9)
     (dots,) = found.plot().axes  # no owner has enough jobs for a panel of its own
@@ -496,6 +503,7 @@ def market_file(tmp_path, monkeypatch):
     return tmp_path / "market.yaml"
 
 
+@pytest.mark.slow
 def test_the_command_writes_tables_figure_and_how_it_came_about(market_file):
     call = ["compare", str(market_file), "--mechanisms", "posted-price, first-come", "--runs", "3", "--out", "out"]
     done = CliRunner().invoke(app, call)
@@ -547,6 +555,7 @@ def test_refused(market_file, arguments, message):
     assert {path.name for path in market_file.parent.iterdir()} == {"market.yaml"}
 
 
+@pytest.mark.slow
 def test_hard_instances_from_the_command_line(market_file):
     call = ["compare", "--adversary", "--mechanisms", "first-come,exponential", "--steps", "40", "--out", "hard"]
     done = CliRunner().invoke(app, call)

@@ -96,6 +96,7 @@ def test_the_optimum_is_that_of_all_schedules_tried(mechanism):
         assert found.ratio >= found.start_ratio >= 1.0
 
 
+@pytest.mark.slow
 def test_every_job_keeps_to_the_model():
     found = search_hard_instance(LIMITS, "exponential", steps=many(150, least=60), restarts=2, rng=1)
     workload = found.scenario().workload
@@ -114,6 +115,7 @@ def test_every_job_keeps_to_the_model():
         assert sow.value(job.birth + LIMITS.max_delay) == 0.0
 
 
+@pytest.mark.slow
 def test_equal_generators_find_equal_instances():
     one, two, other = (search_hard_instance(TIGHT, "first-come", steps=90, restarts=2, rng=rng) for rng in (7, 7, 8))
     assert one.scenario() == two.scenario()
@@ -122,6 +124,7 @@ def test_equal_generators_find_equal_instances():
     assert one.scenario() != other.scenario()
 
 
+@pytest.mark.slow
 def test_history_only_rises_and_bounds_the_ratio():
     found = search_hard_instance(LIMITS, "first-come", steps=200, restarts=4, rng=0)
     assert found.history.shape == (found.evaluations,)
@@ -171,6 +174,7 @@ def never_wide(*, epsilon, threshold, oracle, eviction, pricing, rng, **sizes):
     return NeverWide(**sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(many(3, least=1)))
 def test_a_planted_weakness_is_found(seed, monkeypatch):
@@ -181,6 +185,7 @@ def test_a_planted_weakness_is_found(seed, monkeypatch):
     assert widths.count(2) > len(widths) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(many(3, least=1)))
 def test_cheap_long_jobs_before_dear_ones_are_found(seed):
@@ -191,6 +196,7 @@ def test_cheap_long_jobs_before_dear_ones_are_found(seed):
     assert found.ratio > luck
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", ["first-come", {"name": "posted-price", "pricing": {"kind": "posted", "prices": [0.0]}}]
 )
@@ -200,6 +206,7 @@ def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
     assert found.ratio_bound == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_theorem_holds_where_its_conditions_do():
     found = search_hard_instance(InstanceLimits(capacity=18), "exponential", steps=many(200), restarts=2, rng=0)
@@ -243,6 +250,7 @@ def test_a_scenario_gives_limits_start_and_mechanism():
     assert all(job.value["value"] <= 9.0 for job in other.scenario().workload.jobs if job.value["kind"] == "deadline")
 
 
+@pytest.mark.slow
 def test_sizes_of_the_mechanism_narrow_the_limits():
     own = {"name": "exponential", "capacity": 5, "max_concurrency": 1}
     found = search_hard_instance(jobs_scenario([entry()], own), steps=40, restarts=1, rng=0)
@@ -317,6 +325,7 @@ def stop_at(n):
     return progress
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_keeps_the_best_so_far():
     whole = search_hard_instance(TIGHT, "first-come", steps=200, restarts=2, rng=4)
     part = search_hard_instance(TIGHT, "first-come", steps=200, restarts=2, rng=4, progress=stop_at(60))

@@ -68,6 +68,7 @@ def kill(name, number, folder, wait):
     assert written(folder) == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("sweep", HUP), ("learn", INT)])
 def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
     kill(name, number, tmp_path, 1.5)

@@ -29,6 +29,7 @@ def small(mechanisms=("vcg", "pay-as-bid"), **options):
     return compare_learning(mechanisms, **{"owners": 3, "nodes": 1, "days": 12, "runs": 3, **options})
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_the_function_returns(tmp_path):
     done = call(*SMALL, "--seed", 4, "--out", tmp_path / "out")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -43,6 +44,7 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     assert call(*SMALL, "--out", tmp_path / "out").exit_code == 2  # kept until replaced on demand
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_on_standard_output(tmp_path):
     done = call(*SMALL, "--json", "--out", tmp_path / "out", "--learner", "ucb")
     figures = json.loads(done.stdout)
@@ -103,6 +105,7 @@ def stop_after(count):
     return progress
 
 
+@pytest.mark.slow
 def test_an_interruption_keeps_the_seeds_that_all_mechanisms_have():
     whole = small()
     kept = small(progress=stop_after(5), keep_interrupted=True)
@@ -114,6 +117,7 @@ def test_an_interruption_keeps_the_seeds_that_all_mechanisms_have():
         small(progress=stop_after(3), keep_interrupted=True)
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_leaves_a_marked_folder(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         return learning_curves(*arguments, **{**options, "progress": stop_after(4)})

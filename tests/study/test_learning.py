@@ -106,6 +106,7 @@ def test_schedules_are_the_same_days_under_all_mechanisms_and_lengths():
 # -- learning -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_bidders_learn_what_the_price_rule_makes_best():
     """Second price: the truth. First price: half the value wins as often as anything and pays least."""
     second = learn(bidding("second"), episodes=400, seed=1, bound_every=None)
@@ -116,6 +117,7 @@ def test_two_bidders_learn_what_the_price_rule_makes_best():
     assert late.truth_probability.mean() < 0.02 and late.factor.mean() < 0.7
 
 
+@pytest.mark.slow
 def test_the_regret_of_hedge_in_a_market_is_within_its_theorem():
     """Its bound is on what it expects to earn; the realised play adds noise, here by 4 standard deviations at most."""
     market = bidding("first")
@@ -148,6 +150,7 @@ def test_truth_has_no_regret_at_a_second_price():
     assert run.gains.max() <= 1e-12 and run.equilibrium_distance() == 0
 
 
+@pytest.mark.slow
 def test_tables_fit_together_and_are_reproducible():
     market = contested_market("vcg", n_owners=4)
     seen = []
@@ -206,6 +209,7 @@ def test_a_best_responder_finds_the_lie_and_under_the_second_price_none():
     assert all(deviation is None for _, deviation in minds["last"][0].found)
 
 
+@pytest.mark.slow
 def test_a_best_responder_with_few_plays_is_not_taken_for_one_that_finds_nothing():
     """Five owners have 81 or 243 worlds, too many to go through in 400 plays; with more the lie is confirmed."""
     market, minds = contested_market("pay-as-bid", n_owners=5, capacity=2), []
@@ -316,6 +320,7 @@ def test_full_information_is_refused_in_a_market():
 # -- over seeds ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_curves_and_figure_over_seeds():
     from marketsched.results.learning_kind import learning_figure
 

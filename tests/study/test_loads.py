@@ -100,6 +100,7 @@ def by_load():
     return compare(PERHAPS, ["exponential", "first-come"], runs=4, seed=3, loads=[2, 0.5, 1])
 
 
+@pytest.mark.slow
 def test_nodes_make_the_load(by_load):
     base = Scenario.from_dict(PERHAPS)
     assert by_load.runs["load"].unique().tolist() == [0.5, 1.0, 2.0]
@@ -223,6 +224,7 @@ def test_the_figure_shows_every_row(by_load):
         assert sorted(drawn) == pytest.approx(sorted(means))
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "market.yaml").write_text(dump_yaml(PERHAPS))
@@ -242,6 +244,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert done.exit_code == 2 and "expected a scenario of jobs" in done.stderr
 
 
+@pytest.mark.slow
 def test_of_a_log_the_nodes_stay_and_arrivals_come_closer(tmp_path):
     rng = np.random.default_rng(5)
     rows = {"submit_s": np.cumsum(rng.exponential(400.0, 120)), "run_s": rng.uniform(60, 4000, 120)}

@@ -30,6 +30,7 @@ def found(log):
     return compare(log, NAMES, runs=3, seed=2)
 
 
+@pytest.mark.slow
 def test_schedules_are_those_of_the_first_seed(log, found):
     about = found.meta["schedules"]
     for name in NAMES:
@@ -78,6 +79,7 @@ def test_intervals_are_students_over_seeds(found):
     assert sum("±" in cell for table in tables[1:] for row in table.rows for cell in row) >= 12
 
 
+@pytest.mark.slow
 def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
     found.save(tmp_path / "out")
     assert {"figure.png", "schedules.png", "gantt.png"} <= {each.name for each in (tmp_path / "out").iterdir()}
@@ -92,6 +94,7 @@ def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_loads_show_waits_and_say_how_wide_jobs_fit(log):
     found = compare(log, ["first-come"], runs=2, loads=[1, 1.5])
     _, tables, _ = parts_of_view(found.view())

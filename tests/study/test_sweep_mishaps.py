@@ -65,6 +65,7 @@ def ends_at(write, spec, out, monkeypatch) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "before",
     [

@@ -68,6 +68,7 @@ def test_a_bid_of_one_is_the_truth_and_a_lower_one_is_what_is_paid():
     assert paid[0.5] == pytest.approx(0.5 * paid[1.0]) and paid[1.0] > 0.0
 
 
+@pytest.mark.slow
 def test_infos_add_up_to_the_tables_of_the_run():
     env = parallel_env(Scenario.from_dict(SMALL))
     _, infos = env.reset(seed=3)

@@ -40,6 +40,7 @@ def of_events(result, scenario):
     return frame, busy / (result.outcome["capacity"] * result.outcome["rounds"])
 
 
+@pytest.mark.slow
 def test_compare_says_what_the_events_say(log):
     found = compare(log, NAMES, runs=1)
     waits = found.tables["waits"]

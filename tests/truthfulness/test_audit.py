@@ -158,6 +158,7 @@ def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
     assert (tmp_path / "part" / "INCOMPLETE").exists()
 
 
+@pytest.mark.slow
 def test_the_command_says_3_if_a_lie_pays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "market.yaml").write_text(dump_yaml(MARKET))

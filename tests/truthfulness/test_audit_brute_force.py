@@ -79,6 +79,7 @@ def enclosed(seed, folder):
     return true, row["regret_lower"]
 
 
+@pytest.mark.slow
 def test_printed_ends_enclose_the_true_gain(tmp_path):
     gains = [enclosed(seed, tmp_path) for seed in range(7)]
     assert max(true for true, _ in gains) > 1

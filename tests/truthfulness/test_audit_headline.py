@@ -122,6 +122,7 @@ def test_a_charge_for_the_reported_duration_is_found_in_full():
     assert one.regret_lower == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cannot-be-built-in-tests", "raises-always-in-tests", "raises-under-lies-in-tests"])
 def test_what_was_not_audited_is_no_zero(name):
     found = audit(four_for_three(), [name, "vcg"], plays=800)
@@ -158,6 +159,7 @@ def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
     assert found.mechanisms[0].audited
 
 
+@pytest.mark.slow
 def test_exit_statuses(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "market.yaml").write_text(dump_yaml(four_for_three()))
@@ -177,6 +179,7 @@ def test_exit_statuses(tmp_path, monkeypatch):
     assert "not audited" in shown.stdout
 
 
+@pytest.mark.slow
 def test_plays_in_place_of_seconds_reproduce_every_figure():
     first, second = (audit(four_for_three(), ["pay-as-bid", "spot"], plays=400, seed=3) for _ in range(2))
     one, two = first.result(), second.result()
@@ -208,6 +211,7 @@ def test_a_lie_is_told_from_the_truth_by_its_digits():
     assert ScaleValue(0.25).words(None) == "reports 0.25 of its value"
 
 
+@pytest.mark.slow
 def test_the_market_of_four_owners_and_three_nodes():
     """Under `armada` 2026 the owner of 7 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
     names = ["pay-as-bid", "armada:version=2026", "armada:version=2024", "vcg", "spot", "cannot-be-built-in-tests"]

@@ -13,6 +13,7 @@ MARKET = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_plays_in_place_of_seconds():
     found = [audit(MARKET, ["pay-as-bid"], owners=1, plays=120, seed=3) for _ in range(2)]

@@ -119,6 +119,7 @@ def audited(name, tmp_path, plays="400", seed="0"):
 # --- certificates against what was played -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_certificate_is_crossed_by_an_exact_gain_in_the_market_at_hand(tmp_path):
     status, said = audited("defeats-in-tests", tmp_path)
     (row,) = said["mechanisms"]
@@ -174,6 +175,7 @@ def test_truths_that_all_fail_have_a_status_of_their_own_whatever_was_certified(
 # --- what seems to pay --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
 def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path, monkeypatch):
     """The mechanism draws, so no gain is exact, and few plays confirm nothing."""

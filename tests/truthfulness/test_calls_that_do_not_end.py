@@ -96,6 +96,7 @@ def test_an_audit_names_the_call_and_goes_on(call):
     assert [*found.not_audited, *found.truth_fails] == [f"endless-{call}"]
 
 
+@pytest.mark.slow
 def test_the_command_says_so_and_exits_with_6(tmp_path):
     (tmp_path / "market.yaml").write_text(dump_yaml(market()))
     asked = ["--mechanism", "endless-advance", "--mechanism", "first-come", "--plays", "200", "--call-seconds", "0.4"]
@@ -107,6 +108,7 @@ def test_the_command_says_so_and_exits_with_6(tmp_path):
     refused(lambda: audit(market(), ["vcg"], call_seconds=0), place="call_seconds", seen=0, error=InvalidParameterError)
 
 
+@pytest.mark.slow
 def test_a_lie_under_which_it_does_not_end_is_named_and_others_are_played():
     from marketsched.truthfulness import Situation, search
 

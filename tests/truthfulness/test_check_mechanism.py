@@ -44,6 +44,7 @@ def built(name):
     return factory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_every_registered_mechanism_passes_what_it_claims(name):
     report = check_mechanism(built(name), except_for=NOT_CLAIMED.get(name), n_markets=many(6, least=3))
@@ -90,6 +91,7 @@ RULES = {"pricing": {"kind": "posted", "prices": [0.3]}, "threshold": 1.0}
 FIRST, *REST = CAUGHT_BY  # a report makes all checks, so that most are slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [FIRST, *(pytest.param(fault, marks=pytest.mark.slow) for fault in REST)])
 def test_the_report_names_the_check_that_sees_a_fault(fault):
     report = check_mechanism(lambda **sizes: FAULTS[fault](**sizes, **RULES), n_markets=many(40))
@@ -122,6 +124,7 @@ def test_faults_in_who_is_evicted_and_in_what_is_paid_are_seen(fault):
             checks[SEEN_BY[fault]]()
 
 
+@pytest.mark.slow
 def test_every_check_says_how_often_what_it_looks_for_happened():
     report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=8)
     assert report["pays nothing when evicted"].seen >= 2
@@ -132,6 +135,7 @@ def test_every_check_says_how_often_what_it_looks_for_happened():
     assert "no jobs with a menu at arrival in 3 markets" in str(first_come)
 
 
+@pytest.mark.slow
 def test_that_later_jobs_change_nothing_is_asked_of_those_that_state_it():
     class Promises(FirstCome):
         later_jobs_change_nothing = True
@@ -157,6 +161,7 @@ def test_a_report_can_be_gone_through_and_knows_its_names():
         report["capacity"]
 
 
+@pytest.mark.slow
 def test_the_mechanism_without_these_faults_passes():
     clean = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes, **RULES), n_markets=many(40))
     clean.raise_if_failed()
@@ -223,6 +228,7 @@ class Explodes(Wrong):
         raise ZeroDivisionError("no luck")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "check"),
     [
@@ -338,6 +344,7 @@ def test_a_mechanism_is_held_to_when_it_reads_reports(kind, outcome):
     assert found.seen > 10 if outcome == "passed" else "counts before" in found.detail
 
 
+@pytest.mark.slow
 def test_reading_at_submission_is_stated_and_not_asked_about():
     report = check_mechanism(built("posted-price"), n_markets=1)
     assert report["reports count from the arrival on"].outcome == "does not apply"

@@ -29,6 +29,7 @@ def failed(report):
     return {result.name for result in report.failed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "domains"),
     [
@@ -67,6 +68,7 @@ def test_what_invites_lies_fails_and_the_lie_replays(build, domain, gain):
     assert lying - honest == pytest.approx(gain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, *UNFAIR])
 def test_planted_faults_fail(fault):
     """All but prices that fall in tiny domains; who submits late gains by those, which goes beyond misreporting."""
@@ -94,6 +96,7 @@ def test_a_lie_found_by_search_replays():
     assert lying - honest == pytest.approx(said, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_rule_that_draws_is_failed_on_fresh_worlds_and_one_that_draws_on_its_own_by_name():
     def lottery(**sizes):
         return DRAWING["a fifth of the bid from one in ten"](**sizes)

@@ -54,6 +54,7 @@ def test_a_delay_costs_what_the_curve_says_and_pays_where_prices_wait_for_nobody
     assert of(rows, "delay") == {"1 round": 8.0, "4 rounds": 8.0, "5 rounds": -2.0}
 
 
+@pytest.mark.slow
 def test_what_a_menu_says_of_a_delay_is_what_playing_it_brings(monkeypatch):
     base = Scenario.from_dict({**MARKET, "workload": {**MARKET["workload"], "recurring_jobs": 60}})
     jobs = [x.name for x in base.workload_of(4).jobs if x.arrival is not None][20:60:8]
@@ -226,6 +227,7 @@ MARKET = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_measures_and_its_folder_comes_back(tmp_path):
     from marketsched.config.strict_yaml import dump_yaml
 

@@ -41,6 +41,7 @@ def test_the_stated_power_is_that_of_planted_gains():
     assert detectable([1.0], -2.0, failure) == np.inf
 
 
+@pytest.mark.slow
 def test_lower_ends_hold_and_bets_that_learn_need_fewer_worlds():
     rng = np.random.default_rng(4)
     wrong = np.mean([lower_end(rng.choice([-1.0, 0.5], 60, p=[1 / 3, 2 / 3]), -2.0, 0.05) > 0 for _ in range(1000)])

@@ -109,6 +109,7 @@ def over_their_laws(found):
     return [gain for gain in found.checked if (gain.own_law or 0.0) > 0 and not gain.drew]
 
 
+@pytest.mark.slow
 def test_luck_under_hidden_durations_is_no_lie_that_pays():
     """First come at a flat price, far from the horizon: some reports gain in hindsight, none over the own law."""
     going_on, stopped = (
@@ -173,6 +174,7 @@ def test_state_outside_of_the_mechanism_is_named():
     assert "keeps state outside of itself" in next(iter(screening.found.truth_fails.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["pay-as-bid", "leaky-rate-in-tests"])
 def test_200_plays_are_enough_for_the_rules_of_the_start_page(rule, tmp_path):
     found = audit("stochastic-mix", [rule], plays=200, owners=1)
@@ -185,6 +187,7 @@ def test_200_plays_are_enough_for_the_rules_of_the_start_page(rule, tmp_path):
     assert replay_gain(path).same
 
 
+@pytest.mark.slow
 def test_the_command_names_the_market_at_hand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call = ["audit", "stochastic-mix", "--mechanism", "pay-as-bid", "--plays", "200", "--owners", "1", "--out", "o"]

@@ -32,6 +32,7 @@ def test_a_lottery_with_a_gain_of_half_a_per_cent_of_the_value_is_confirmed():
     assert claim.detectable < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", CLEAN)
 def test_a_clean_rule_is_not_accused_and_a_gain_of_five_per_cent_would_have_been_seen(rule):
     found = audit(market(), [registered_drawing(rule)], owners=1)
@@ -64,6 +65,7 @@ def test_false_alarms_are_as_rare_as_stated():
     assert wrong <= 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
     first, again = (played("a drawn order by value", [ScaleValue(2.0)], "job-4", "job-5") for _ in range(2))
     assert [c.deviation.gain_low for c in first.claims] == [c.deviation.gain_low for c in again.claims]
@@ -71,6 +73,7 @@ def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
     assert np.isfinite([claim.detectable for claim in first.claims]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_a_refund_on_eviction_is_confirmed_where_no_market_at_hand_shows_it(seed):
     """Few owners gain, and only in worlds in which they are evicted: many owners have to begin the race."""

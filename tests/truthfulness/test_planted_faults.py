@@ -16,6 +16,7 @@ def screened(mechanism, plays=600):
     return Screening(given, Budget(plays, None), lambda share: None).screen(0, plays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["rate plus a fifth of the bid", "three nodes and more", "deadline divisible by 4"])
 def test_the_screen_finds_lies_that_gain_ex_post(fault):
     found = screened(registered(fault))

@@ -97,6 +97,7 @@ def test_narrow_triggers_are_found(kind):
     assert owner.play(best.conduct).utility - owner.truthful.utility == pytest.approx(best.gain)
 
 
+@pytest.mark.slow
 def test_an_honest_rule_is_not_accused():
     found = read(FirstCome)
     assert found.best_counted is None

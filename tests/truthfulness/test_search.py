@@ -74,6 +74,7 @@ def test_g2_is_found_and_reported_as_outside_the_model():
     assert best.gain_mean == 5.0 and best.confirmed and not best.inside_model
 
 
+@pytest.mark.slow
 def test_the_best_shading_is_found_within_one_per_cent():
     (bid, gain), situation = best_shading(10.0, [UNIFORM]), auction("first", UNIFORM)
     assert (bid, gain) == (5.0, pytest.approx(2.5))
@@ -179,6 +180,7 @@ def hidden_market(seed):
     return Situation(market, truth, [earlier], capacity=2, horizon=8, max_delay=6)
 
 
+@pytest.mark.slow
 def test_the_search_finds_what_brute_force_finds_where_durations_are_hidden():
     paying = 0
     for seed in range(many(16, least=6)):
@@ -191,6 +193,7 @@ def test_the_search_finds_what_brute_force_finds_where_durations_are_hidden():
     assert paying >= many(3, least=1)  # else the comparison shows nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(many(10, least=4)))
 def test_the_search_lies_below_the_certificate_at_the_same_history(seed):
     """Both sides of the sandwich, at one history; in these markets it has no width."""
@@ -225,6 +228,7 @@ def winners_curse(repetitions):
     return np.array(picked), np.array(fresh), misses, n
 
 
+@pytest.mark.slow
 def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
     picked, fresh, misses, n = winners_curse(many(10, least=5))
     assert picked.mean() > 0.1  # all gains are 0: what the search has seen is the winner's curse

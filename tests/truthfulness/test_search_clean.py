@@ -62,6 +62,7 @@ def test_vcg_is_not_accused_over_many_seeds():
     assert won > many(50)  # else nothing was at stake
 
 
+@pytest.mark.slow
 def test_truthful_mechanisms_are_not_accused():
     for seed in range(many(5, least=2)):
         found = search(small_market(seed), budget_seconds=None, max_plays=2000, seed=seed)

@@ -45,6 +45,7 @@ class Touchy(HighestBid):
         return events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
@@ -108,6 +109,7 @@ def test_a_mechanism_with_a_source_of_its_own_is_noticed():
     assert any("draws from a source of its own" in failure.reason for failure in found.failures)
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_draws_only_under_some_reports_is_not_taken_for_certain():
     class Sometimes(HighestBid):
         def __init__(self, rng):
@@ -131,6 +133,7 @@ def summary(found):
     return [(d.misreport, d.gain_mean, d.gain_low, d.n_fresh) for d in found], found.plays, found.tried
 
 
+@pytest.mark.slow
 def test_the_same_seed_and_plays_give_the_same_result():
     first, again = (search(auction("first", UNIFORM, UNIFORM), budget_seconds=None, max_plays=2000) for _ in range(2))
     assert summary(first) == summary(again)
@@ -151,6 +154,7 @@ def test_the_time_limit_is_kept():
     assert found.seconds < 1.5
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_keeps_what_it_has():
     calls = []
 
@@ -229,6 +233,7 @@ class PriceLottery(HighestBid):
         return Event(event.round, event.kind, job, event.completion, float(self.price))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", [None, 0, 1, 2, 3])
 def test_what_a_mechanism_draws_after_the_turn_is_drawn_anew_in_each_play(history):
     """One stream for all plays would make declaring more nodes pay, or not, by luck, and for certain."""

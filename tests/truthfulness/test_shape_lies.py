@@ -94,6 +94,7 @@ def about_shapes(owner):
     return [lie for family in lies_about_shapes(owner.truth, owner.public).values() for lie in family]
 
 
+@pytest.mark.slow
 def test_every_lie_is_a_report_of_other_shapes_with_the_law_of_the_first():
     seen = set()
     for seed in range(6):
@@ -170,6 +171,7 @@ def test_prices_that_hear_the_round_are_found():
     pytest.fail("no lie about shapes was found to gain")
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_cluster_finds_nothing_and_certifies_it():
     (found,) = audit(SCENARIO, ["bid-price"], owners=4, plays=100).mechanisms
     assert found.at_hand is not None and len(found.at_hand.gains) > 10 and not found.at_hand.failures

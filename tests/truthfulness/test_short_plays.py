@@ -89,6 +89,7 @@ def differences(situation, worlds):
     return played, wrong, short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", FACTORIES)
 def test_short_plays_end_as_whole_ones(name, alone):

@@ -85,6 +85,7 @@ def nothing_played_whole(monkeypatch):
     monkeypatch.setattr(owner_at_hand, "PLAYED_WHOLE", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_played_whole")
 @pytest.mark.parametrize("revealed", [True, False])
 @pytest.mark.parametrize("name", RULES)
@@ -151,6 +152,7 @@ def false_turns(*, capacity, horizon, max_concurrency, max_duration, max_value, 
     return FalseTurns(capacity, horizon, 0.1, max_value=max_value, **limits)
 
 
+@pytest.mark.slow
 def test_turns_that_are_not_those_of_the_market_are_reported_and_not_used():
     (found,) = audit("synthetic-pipelines", ["false-turns-in-tests"], plays=300, owners=1).mechanisms
     (true,) = audit("synthetic-pipelines", ["first-come"], plays=300, owners=1).mechanisms

@@ -323,6 +323,7 @@ def test_wrong_situations_are_refused():
     refused(lambda: situation_of("synthetic-pipelines", "nobody"), "job 'nobody' is unknown", error=UnknownNameError)
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_adopted_ends_as_one_that_is_played():
     at_hand = MarketAtHand.of("stochastic-mix", 3)
     names = [job.name for job in at_hand.setup.jobs if job.arrival is not None][5:20:7]

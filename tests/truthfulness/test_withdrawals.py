@@ -59,6 +59,7 @@ def built(kind):
     return build.__qualname__, build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "status"), [(PaysWithdrawals, 3), (AsksForThem, 0), (FirstCome, 0)])
 def test_the_audit_withdraws_jobs(kind, status):
     found = audit(market(), [built(kind)[0]], plays=900)

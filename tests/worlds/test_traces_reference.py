@@ -21,6 +21,7 @@ def path_of(name, folder):
         pytest.skip(f"no {get_trace(name).file} in the data folder")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_a_recorded_file_has_its_published_statistics(data_folder, name):
     path_of(name, data_folder)

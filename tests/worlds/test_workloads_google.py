@@ -241,6 +241,7 @@ def unannounced(data_folder):
         pytest.skip(str(missing))
 
 
+@pytest.mark.slow
 def test_figures_of_google_recurring(recurring):
     assert len(recurring.jobs) == 16_696
     assert sum(not job.tags["covered"] for job in recurring.jobs) == 452  # a coverage of .973

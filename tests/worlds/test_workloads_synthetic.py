@@ -41,6 +41,7 @@ def test_statements_expected():
     assert abs(np.mean(counts) - expected) < 4 * error
 
 
+@pytest.mark.slow
 def test_every_job_keeps_the_announced_limits(markets):
     for market in markets[:3]:
         assert (market.max_concurrency, market.max_duration, market.max_value) == (2, 48, 3840.0)

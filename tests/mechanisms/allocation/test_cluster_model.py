@@ -36,6 +36,7 @@ def test_a_reward_worked_out_by_hand():
     assert cluster.reward([0, 0], allocation) == 0.0
 
 
+@pytest.mark.slow
 @given(SEEDS, st.booleans())
 def test_reward_and_gradient_agree_with_the_formulas(seed, integers):
     rng = np.random.default_rng(seed)

@@ -73,6 +73,7 @@ def check_tables(rng, n_instances, most):
                 assert (unseen[x].sum(), gains[x & ~unseen].sum()) == best
 
 
+@pytest.mark.slow
 def test_every_budget_equals_brute_force_on_small_clusters():
     check_tables(np.random.default_rng(1), 15, 6)
 

@@ -176,6 +176,7 @@ def test_the_bound_is_exact_for_any_weights(gain):
 # -- certificates ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=many(40))
 @given(seed=st.integers(0, 2**32), gain=st.sampled_from(FAMILIES), whole=st.booleans())
 def test_what_is_returned_is_what_it_says(seed, gain, whole):
@@ -242,6 +243,7 @@ def test_large_size_within_a_minute(gain):
     assert best.gap <= 1e-3 * best.value
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_small_gaps_everywhere():
     """Every one of 1,000 small instances, ties and zeros among them, to 1e-6."""

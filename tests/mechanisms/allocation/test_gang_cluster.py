@@ -64,6 +64,7 @@ def test_the_reward_is_the_formulas(seed, other):
     assert (gains - overheads).sum() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_jobs_of_one_task_are_the_cluster_without_gangs():
     rng = np.random.default_rng(2)
     requirements, capacities = rng.uniform(1, 5, (3, 2)), rng.uniform(1, 5, (4, 2))

@@ -44,6 +44,7 @@ def test_regret_stays_below_the_bound_for_any_arrivals(draw, gain):
 SLOW_FAMILIES = [pytest.param(x, marks=pytest.mark.slow) for x in ("machines", "linear", "three channels")]
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("family", ["published", *SLOW_FAMILIES])
 def test_regret_is_below_three_percent_of_the_best_fixed_allocation_after_8000_slots(family):

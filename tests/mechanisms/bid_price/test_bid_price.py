@@ -59,6 +59,7 @@ def test_what_is_too_old_to_come_again_is_let_go_without_a_trace(hidden, chosen,
     assert events == everything and 0 < left < 0.7 * kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_report_pays_and_none_moves_the_menu(seed):
     """Every lie of every owner, played in full: gain at most 0, exactly, and the same menu bit for bit."""
@@ -174,6 +175,7 @@ def later_menus(market, jobs, owner, after):
     return [market.menu_at_arrival(job.name) for job in jobs if job.owner == owner and job.arrival > after]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("buckets", "own_reports_teach"), [(1, True), (3, False)])
 def test_past_reports_move_ones_later_prices_through_the_calendar_alone(buckets, own_reports_teach):
     """Where a lie leaves the calendar as it was, menus of the owner's later jobs are the same, bit for bit."""
@@ -254,6 +256,7 @@ def turns_moved(kind, seed, *, horizon=26, per_market=2, **chosen):
     return tried, moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [{}, {"buckets": 2}], ids=["", "buckets"])
 def test_sealed_no_report_moves_ones_own_turn(chosen):
     found = np.sum([turns_moved(Watched, seed, hidden_order="sealed", **chosen) for seed in range(4)], axis=0)

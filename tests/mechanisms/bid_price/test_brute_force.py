@@ -135,6 +135,7 @@ def test_revealed_no_report_gains(seed):
     assert largest_gain(seed, hidden=False)[0] <= 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize(("order", "stops"), [("strict", True), ("sealed", True), ("strict", False)])
 @pytest.mark.parametrize("seed", range(2))

@@ -70,6 +70,7 @@ def work_of(job):
 TIGHT = {"income": 0.5, "carry_rounds": 24.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("purses", ["pool", "one"])
 def test_no_increasing_map_of_an_owner_s_importance_changes_anything(purses):
     changed, rules = 0, {**TIGHT, "purses": purses}
@@ -96,6 +97,7 @@ def violations(market):
     return [x for x in market.upgrades if (x.started or x.left or market.round) - x.round - x.unpaid > x.bound]
 
 
+@pytest.mark.slow
 def test_no_regular_job_waits_beyond_its_bound_and_purses_are_whole():
     bounded = 0
     for seed in range(many(24)):
@@ -110,6 +112,7 @@ def test_no_regular_job_waits_beyond_its_bound_and_purses_are_whole():
     assert bounded > 5 * many(24)
 
 
+@pytest.mark.slow
 def test_one_purse_pays_for_all_pools_and_promises_nothing():
     for seed in range(many(6)):
         market, _ = played(drawn_jobs(seed, n=110, span=50), carry_rounds=30.0, purses="one")
@@ -185,6 +188,7 @@ def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_de
     assert np.isnan(pools.longest_wait(0, options_of([Shape({"cpu": 5}, {"n": (1,)})], cluster).demand[0], 1, 1, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ClusterCredits, ClusterFairTurns])
 def test_jobs_that_are_known_to_have_no_room_change_nothing_by_being_left_out(kind, monkeypatch):
     rules = TIGHT if kind is ClusterCredits else {}

@@ -51,6 +51,7 @@ def violations(market):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=many(120, least=25), deadline=None)
 @given(seed=st.integers(0, 10**6), rule=rules)
 def test_purses_bound_what_is_regular_and_how_long_it_waits(seed, rule):
@@ -141,6 +142,7 @@ def state_of(market, jobs):
     )
 
 
+@pytest.mark.slow
 def test_no_increasing_map_of_an_owner_s_values_changes_anything():
     changed = 0
     for seed in range(many(12)):
@@ -213,10 +215,12 @@ def moved(reads_present):
     return count
 
 
+@pytest.mark.slow
 def test_given_classes_and_order_no_report_moves_another_s_path():
     assert moved(reads_present=False) == 0
 
 
+@pytest.mark.slow
 def test_a_rule_that_reads_what_present_jobs_announce_is_found():
     assert moved(reads_present=True) > 0
 

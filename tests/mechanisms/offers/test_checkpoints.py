@@ -175,6 +175,7 @@ def test_the_last_start_is_that_of_the_rest_given_what_is_known():
     assert report.last_start(9.0, 3, 5) < 0  # six rounds cost 54
 
 
+@pytest.mark.slow
 @settings(max_examples=many(8), deadline=None)
 @given(seed=seeds)
 def test_given_entry_and_checkpoints_no_report_moves_a_path(seed):
@@ -216,6 +217,7 @@ def paths_moved(seed, **rules):
     return moved
 
 
+@pytest.mark.slow
 def test_where_saved_work_is_not_counted_no_statement_of_it_moves_another_job():
     assert not any(paths_moved(seed, counts_saved=False) for seed in range(5))
 

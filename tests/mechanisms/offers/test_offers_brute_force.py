@@ -14,6 +14,7 @@ MARKETS = int(os.environ.get("MARKETSCHED_OFFERS_MARKETS", "25"))
 FIRST = int(os.environ.get("MARKETSCHED_OFFERS_FIRST", "0"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("markets", [3, pytest.param(MARKETS, marks=pytest.mark.slow)])
 def test_no_report_beats_the_truth(markets):
     found = sum((findings(seed) for seed in range(FIRST, FIRST + markets)), Counter())
@@ -22,6 +23,7 @@ def test_no_report_beats_the_truth(markets):
     assert found["announced better"] == found["better inside"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("markets", [3, pytest.param(MARKETS, marks=pytest.mark.slow)])
 def test_no_report_beats_the_truth_where_work_is_saved(markets):
     """Given what jobs say of their checkpoints: that itself may bring more, or less."""
@@ -36,11 +38,13 @@ def test_in_an_entry_that_is_drawn_no_report_moves_anything():
     assert sum(n for n, _ in paths) == 4 * REPORTS and not any(found for _, found in paths)
 
 
+@pytest.mark.slow
 def test_planted_faults_are_caught():
     assert any(findings(seed, CONTROLS["stopped runs pay"], wider=0)["better inside"] for seed in range(6))
     assert any(moved(seed, CONTROLS["patience set from the deadline"])[1] for seed in range(4))
 
 
+@pytest.mark.slow
 def test_more_patience_than_the_deadline_allows_may_be_worth_more():
     """Not covered by what is stated: the menu ends at the deadline less the mean, and both are reported."""
     found = sum((findings(seed, wider=0) for seed in range(2)), Counter())

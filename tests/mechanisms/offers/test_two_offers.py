@@ -70,6 +70,7 @@ def moved_paths(made, seed, n_jobs=3, **rules):
     return made_reports, moved
 
 
+@pytest.mark.slow
 @settings(max_examples=many(8), deadline=None)
 @given(seed=seeds, requeue=st.booleans())
 def test_given_its_entry_no_report_moves_a_path(seed, requeue):
@@ -77,6 +78,7 @@ def test_given_its_entry_no_report_moves_a_path(seed, requeue):
     assert reports and not moved
 
 
+@pytest.mark.slow
 def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
     """The mechanism itself says how patient a job is: a shorter deadline then moves it ahead of others."""
 
@@ -86,6 +88,7 @@ def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
     assert any(moved_paths(Sets, seed)[1] for seed in range(4))
 
 
+@pytest.mark.slow
 def test_a_rate_that_hears_present_jobs_is_caught():
     class Hears(Chosen):
         def _choose(self, x, signal, now):

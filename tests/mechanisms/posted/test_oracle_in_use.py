@@ -54,6 +54,7 @@ def market(oracle, seed, rounds=6):
     return built
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ORACLES)
 def test_copies_go_on_as_the_market_itself_would(name):

@@ -125,6 +125,7 @@ def loads_from_draws(oracle):
     return loads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "running"])
 @pytest.mark.parametrize("refresh", [0.0, 0.4, "round", "submission"])
 @pytest.mark.parametrize("few", [0, few_outcomes.FEW])
@@ -341,6 +342,7 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
     assert stats.chisquare(seen[[1, 3, 5]], 100_000 * np.array([0.25, 0.35, 0.4])).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_wide_jobs_turn_the_loads_to_32_bits():
     assert path_kernels.LANES == failure_table.LANES == few_outcomes.LANES
     for name in ("OFFSET", "POINTS", "LOW", "HIGH", "MAY_NEVER", "WIDTH", "KEY"):

@@ -51,6 +51,7 @@ def random_known(rng, n_options=3):
     return Known(options, durations, np.array([0.25, 0.75]), values)
 
 
+@pytest.mark.slow
 @settings(max_examples=many(100), deadline=None)
 @given(SEEDS, st.sampled_from([0.0, 0.3, 1.0]))
 def test_menus_hold_every_entry_at_its_expected_worth(seed, phi):
@@ -196,6 +197,7 @@ def patient_market(ahead):
     return np.array(waits), income
 
 
+@pytest.mark.slow
 @pytest.mark.compiled  # as plain Python it takes minutes
 def test_patient_jobs_do_not_book_behind_the_prices():
     """By default the window covers patience; with 144 rounds most bookings begin behind it, for nothing."""

@@ -59,6 +59,7 @@ def search(seed, most, kind=ClusterBidPrice, **rules):
     return tried, other, gain, moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_report_gains(name):
     tried, other, gain, moved = search(sorted(SETTINGS).index(name), 4, **SETTINGS[name])
@@ -76,6 +77,7 @@ def test_thousands_of_reports():
     assert max(gains) <= 1e-9 and sum(moved) == 0 and sum(other) > 0.1 * sum(tried)
 
 
+@pytest.mark.slow
 def test_prices_that_hear_the_round_are_caught():
     for seed in range(12):
         _, _, gain, moved = search(seed, 12, HearsTheRound, lags=(1, 2))

@@ -303,6 +303,7 @@ def test_a_false_duration_opens_what_the_hard_cap_took_off_sale():
     assert quoted < 0.1
 
 
+@pytest.mark.slow
 def test_parts_of_several_causes_add_up():
     """A threshold that zeroes, an oracle that errs, durations hidden: still the whole bound."""
     seen = set()

@@ -146,6 +146,7 @@ def test_what_equal_nodes_do_not_know_is_said(tmp_path):
     assert len(cores.warnings) == 1 and cores.table["processors"].tolist() == [64, 8, 128, 128]
 
 
+@pytest.mark.slow
 def test_a_table_without_users_or_nodes_says_so_above_the_answer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [f"{600 * i},{600 * (1 + i % 3)},{1 + i % 2}" for i in range(30)]
