@@ -7,7 +7,6 @@ of submission, and so a row is the number of its job's submission, which keys it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,21 +232,29 @@ class PostedPlay:
             outcomes.payments[due] = self._prices[due]
             self._leave(due, now, Ending.COMPLETED, outcomes)
 
-    def _leave(self, rows: Iterable[int], now: int, ending: Ending, outcomes: Outcomes) -> None:
+    def _leave(self, rows: list[int], now: int, ending: Ending, outcomes: Outcomes) -> None:
         """Take jobs out of the market, and off the paths that still have them."""
-        rows = list(rows)
         if not rows:
             return
         outcomes.left[rows], outcomes.endings[rows] = now, ending
-        oracle, (_, _, _, slots, points, *_) = self._oracle, self._oracle.paths.arrays
         for row in rows:
             del self._active[row]
             self.load -= self._running.pop(row, 0)
-            slot = oracle.paths.slot_of.get(row)
-            if slot is not None:  # else it could not run any more
-                low, high = int(slots[slot, LOW]), int(slots[slot, HIGH])
-                last = slots[slot, OFFSET] + high - 1
-                oracle.leave(row, past=bool(self._started[row] and low < high and points[1, last] < oracle.now))
+        slot_of = self._oracle.paths.slot_of
+        followed = [row for row in rows if row in slot_of]  # the others could not run any more
+        for row, past in zip(followed, self._are_past(followed), strict=True):
+            self._oracle.leave(row, past=past)
+
+    def _are_past(self, rows: list[int]) -> list[bool]:
+        """Tell of each job whether all that is still possible ends before the oracle's round, `ResidualJob.is_past`."""
+        if not rows:
+            return []
+        paths, slot_of = self._oracle.paths.arrays, self._oracle.paths.slot_of
+        known = paths.slots[[slot_of[row] for row in rows]]
+        highest = np.maximum(known[:, OFFSET] + known[:, HIGH] - 1, 0)
+        possible = (self._started[rows] > 0) & (known[:, LOW] < known[:, HIGH])
+        past: list[bool] = (possible & (paths.points[1, highest] < self._oracle.now)).tolist()
+        return past
 
 
 def _spans(points: NDArray[np.int64], durations: NDArray[np.int64]) -> NDArray[np.int64]:

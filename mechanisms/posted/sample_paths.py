@@ -282,6 +282,8 @@ class SamplePaths:
             is_few = self.capacity < 0 and self._slots[chosen[0], POINTS] <= FEW
             return (slots, slots[:0]) if is_few else (slots[:0], slots)
         few = (self._slots[slots, POINTS] <= FEW) & (self.capacity < 0)
+        if few.all():
+            return slots, slots[:0]
         return slots[few], slots[~few]
 
     def _draw_few(self, slots: NDArray[np.int64], stamp: int, first_block: int, end_block: int, *, fresh: bool) -> None:

@@ -131,7 +131,15 @@ def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
 
 @pytest.mark.compiled  # as plain Python the descent takes minutes
 @pytest.mark.parametrize(
-    "text", ["first-come:price=3", "easy-backfill", "easy-backfill:order=request", "conservative-backfill", "bid-price"]
+    "text",
+    [
+        "first-come:price=3",
+        "easy-backfill",
+        "easy-backfill:order=request",
+        "conservative-backfill",
+        "bid-price",
+        "posted-price",
+    ],
 )
 def test_scenarios_are_the_same(text):
     scenario = Scenario.load("synthetic-pipelines").with_mechanism(text)
