@@ -144,7 +144,7 @@ def failure_counts(
 
 @njit(cache=True)
 def failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts):  # type: ignore[no-untyped-def]
-    """Fill ``counts``, which is zero, as `failure_counts` returns it."""
+    """Fill ``counts``, which is zero, as `failure_counts` returns it; return whether any can be above 0."""
     n_blocks, window, lanes = loads.shape
     n_rows = min(n_rows, window)
     dirty, n_dirty = np.empty(n_rows, np.int64), 0
@@ -163,6 +163,7 @@ def failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts
             flat, window, first_row, dirty[:n_dirty], loads.dtype.type(low), loads.dtype.type(high), gaps, lost
         )
         _counts_kernel(gaps, lost, counts)
+    return n_dirty > 0
 
 
 def _dirty(row_tops: NDArray[np.int64], first_row: int, n_rows: int, soft: int) -> NDArray[np.int64]:

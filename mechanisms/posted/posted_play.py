@@ -74,7 +74,7 @@ class PostedPlay:
         )
         self._sizes = np.diff(self._laws.points)
         self._prices = np.zeros(jobs.n)  # that a completion pays
-        self._started = np.zeros(jobs.n, np.int64)  # launches of the jobs that arrived, and run
+        self._comes = np.zeros(jobs.n, np.bool_)  # whether a job arrived, and is launched as planned
         self._active: dict[int, None] = {}  # rows, in order of submission
         self._running: dict[int, int] = {}  # widths by row
         self._starting: defaultdict[int, list[int]] = defaultdict(list)  # rows by round of launch
@@ -109,7 +109,7 @@ class PostedPlay:
                     self._arrive(now, order[comes[i] : comes[i + 1]], outcomes)
                 self._note_prices(now, outcomes)
                 self._clear(now, outcomes)
-                self._settle()
+                self._settle(outcomes)
                 self._oracle.advanced(now + 1)
                 self._complete(now, outcomes)
 
@@ -126,7 +126,7 @@ class PostedPlay:
     def _submit(self, now: int, chosen: NDArray[np.int64], outcomes: Outcomes) -> None:
         """Submit rows that are born now: up to the next one that is probed in one call."""
         oracle, planner, limits = self._oracle, self._planner, self._limits
-        self._settle()
+        self._settle(outcomes)
         n_points, width = (int(each.sum()) for each in (self._sizes[self._laws.of[chosen]], self._rows.widths[chosen]))
         slots, used = oracle.paths.make_room(chosen.size, n_points, width)
         rule = Rule(
@@ -178,7 +178,7 @@ class PostedPlay:
         self._leave(gone, now, Ending.DROPPED, outcomes)
         if ready:
             launched = np.array(ready, dtype=np.int64)
-            self._started[launched] = outcomes.planned[launched]
+            self._comes[launched] = True
             slot_of, slots = self._oracle.paths.slot_of, self._oracle.paths.arrays.slots
             places = [slot_of[row] for row in ready]
             law = self._laws.of[launched]
@@ -187,19 +187,19 @@ class PostedPlay:
             slots[places, MAY_NEVER] = 0
             self._oracle.follow(places, ARRIVE)
 
-    def _settle(self) -> None:
+    def _settle(self, outcomes: Outcomes) -> None:
         """Condition on what did not happen in the round before, once in each round."""
         oracle = self._oracle
         if oracle.settled:  # as by `prepare` and `advanced`
             return
         paths = oracle.paths.arrays
         live = np.fromiter(oracle.paths.slot_of.values(), np.int64, len(oracle.paths.slot_of))
-        own = (self._rows, self._laws, paths, self._started)
+        own = (self._rows, self._laws, paths, self._comes, outcomes.planned)
         narrowed = settle_kernel(live, oracle.now, self._limits.max_duration, *own)
         if narrowed.size:
             oracle.follow(narrowed.tolist(), SETTLE)
             rows = paths.slots[narrowed, KEY]
-            never = (paths.slots[narrowed, LOW] >= paths.slots[narrowed, HIGH]) & (self._started[rows] == 0)
+            never = (paths.slots[narrowed, LOW] >= paths.slots[narrowed, HIGH]) & ~self._comes[rows]
             for row in rows[never].tolist():
                 oracle.paths.forget(row)
 
@@ -252,7 +252,7 @@ class PostedPlay:
         paths, slot_of = self._oracle.paths.arrays, self._oracle.paths.slot_of
         known = paths.slots[[slot_of[row] for row in rows]]
         highest = np.maximum(known[:, OFFSET] + known[:, HIGH] - 1, 0)
-        possible = (self._started[rows] > 0) & (known[:, LOW] < known[:, HIGH])
+        possible = self._comes[rows] & (known[:, LOW] < known[:, HIGH])
         past: list[bool] = (possible & (paths.points[1, highest] < self._oracle.now)).tolist()
         return past
 

@@ -155,14 +155,17 @@ def _value_at(values, lasts, completion):  # type: ignore[no-untyped-def]
 @_compiled
 def _failures(n_rows, n_durations, width, paths, rule):  # type: ignore[no-untyped-def]
     """Return the failure probabilities of starts from now on, as `MonteCarloOracle.table`."""
-    counts, table = np.zeros((n_rows, n_durations), np.int64), np.empty((n_rows, n_durations))
+    table = np.zeros((n_rows, n_durations))
     row, n_rounds = rule.now % paths.loads.shape[1], n_rows + n_durations - 1
-    limits = (rule.capacity - width, rule.capacity)
-    failure_counts_kernel(paths.loads, paths.row_tops, row, n_rounds, limits[0], limits[1], counts)
+    soft, hard = rule.capacity - width, rule.capacity
+    if failure_counts_kernel(paths.loads, paths.row_tops, row, n_rounds, soft, hard, table):
+        for i in range(n_rows):
+            for k in range(n_durations):
+                table[i, k] = table[i, k] / rule.n_paths
     left = rule.horizon - rule.now + 1
-    for i in range(n_rows):
-        for k in range(n_durations):
-            table[i, k] = 1.0 if i + k + 1 > left else counts[i, k] / rule.n_paths
+    for i in range(max(0, left - n_durations), n_rows):
+        for k in range(max(0, left - i), n_durations):
+            table[i, k] = 1.0
     return table
 
 
@@ -198,10 +201,10 @@ def take_row_kernel(row, starts, place, used, rows, laws, menu, paths, rule, fou
 
 
 @_compiled
-def settle_kernel(live, now, max_duration, rows, laws, paths, started):  # type: ignore[no-untyped-def]
+def settle_kernel(live, now, max_duration, rows, laws, paths, comes, planned):  # type: ignore[no-untyped-def]
     """Condition on what did not happen before round ``now``; return the slots whose laws were narrowed.
 
-    As `ResidualTracker._settle`. ``live`` are all slots, ``started`` has the launch of each row that arrived, or 0.
+    As `ResidualTracker._settle`. ``live`` are all slots; rows of which ``comes`` is true arrived, and run as ``planned``.
     """
     narrowed, n = np.empty_like(live), 0
     for slot in live:
@@ -210,15 +213,15 @@ def settle_kernel(live, now, max_duration, rows, laws, paths, started):  # type:
             continue
         law = laws.of[row]
         own = slice(laws.points[law], laws.points[law + 1])
-        if started[row] == 0:
+        if not comes[row]:
             least = not_arrived_kernel(laws.waits[own], low, high, now - rows.births[row])
-        elif started[row] + laws.durations[own][low] > now:
+        elif planned[row] + laws.durations[own][low] > now:
             least = low
         else:
-            least = outlived_kernel(laws.durations[own], laws.weights[own], low, high, now - started[row])
+            least = outlived_kernel(laws.durations[own], laws.weights[own], low, high, now - planned[row])
             if least == high:  # it outlived its law
                 behind = paths.slots[slot, OFFSET] + paths.slots[slot, POINTS] + 1
-                paths.points[0, behind], paths.points[1, behind] = started[row], started[row] + max_duration - 1
+                paths.points[0, behind], paths.points[1, behind] = planned[row], planned[row] + max_duration - 1
         if least != low:
             paths.slots[slot, LOW] = least
             narrowed[n] = slot
