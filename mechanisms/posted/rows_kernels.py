@@ -204,7 +204,7 @@ def take_row_kernel(row, starts, place, used, rows, laws, menu, paths, rule, fou
 def settle_kernel(live, now, max_duration, rows, laws, paths, comes, planned):  # type: ignore[no-untyped-def]
     """Condition on what did not happen before round ``now``; return the slots whose laws were narrowed.
 
-    As `ResidualTracker._settle`. ``live`` are all slots; rows of which ``comes`` is true arrived, and run as ``planned``.
+    As `ResidualTracker._settle`. ``live`` are all slots; rows with ``comes`` arrived, and are launched as ``planned``.
     """
     narrowed, n = np.empty_like(live), 0
     for slot in live:
