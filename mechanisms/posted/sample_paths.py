@@ -106,6 +106,7 @@ class SamplePaths:
         self._slot_of: dict[JobId, int] = {}  # in order of submission
         self._free = list(range(15, -1, -1))
         self._total_width = 0
+        self._only_few = self.capacity < 0  # no job so far had more than `FEW` outcomes
 
     # -- what happens to jobs --------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class SamplePaths:
             self._cumulated,
             self._guides,
         )
-        twin._slot_of, twin._total_width = self._slot_of, self._total_width
+        twin._slot_of, twin._total_width, twin._only_few = self._slot_of, self._total_width, self._only_few
         twin._place(list(self._slot_of.values()), stamp, 0, twin.n_blocks)
         return twin
 
@@ -278,12 +279,12 @@ class SamplePaths:
         Loads are sums but for that rule, and so it does not matter which jobs come first.
         """
         slots = np.array(chosen, dtype=np.int64)
+        if self._only_few:
+            return slots, slots[:0]
         if len(chosen) == 1:  # as of every submission
             is_few = self.capacity < 0 and self._slots[chosen[0], POINTS] <= FEW
             return (slots, slots[:0]) if is_few else (slots[:0], slots)
         few = (self._slots[slots, POINTS] <= FEW) & (self.capacity < 0)
-        if few.all():
-            return slots, slots[:0]
         return slots[few], slots[~few]
 
     def _draw_few(self, slots: NDArray[np.int64], stamp: int, first_block: int, end_block: int, *, fresh: bool) -> None:
@@ -348,6 +349,7 @@ class SamplePaths:
         n_points = residual.law.arrivals.size
         offset, guide = self._used, self._guides_used
         n_buckets = 0 if self.capacity < 0 and n_points <= FEW else BUCKETS_PER_POINT * n_points
+        self._only_few = self._only_few and not n_buckets
         columns = (residual.firsts, residual.lasts, residual.law.probabilities)
         arrays = (self._points, self._cumulated, self._guides)
         steps = law_kernel(*columns, *arrays, offset, guide, n_buckets)
