@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
-from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, steps_of
+from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, ReportedLaws, steps_of
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
 from marketsched.mechanisms.values import DeadlineValue, RankValue
@@ -238,6 +238,7 @@ class ListedJobs(JobTable):
             max_delay,
             (int(self.widths.max(initial=0)), longest, float(highest.max(initial=0.0))),
             lambda: _duration_laws(self._jobs),
+            lambda: _reported_laws(self._jobs),
             lambda: self.owners,
         )
 
@@ -274,6 +275,16 @@ def _duration_laws(jobs: Sequence[Job]) -> DurationLaws:
     return DurationLaws.each(points, np.arange(len(jobs)))
 
 
+def _reported_laws(jobs: Sequence[Job]) -> ReportedLaws:
+    """Return the joint law of each report, and which case of it happens."""
+    laws = [(job.truth.birth, job.truth.law) for job in jobs]
+    cases = [
+        None if job.arrival is None else law.group_of(job.arrival, job.signal)
+        for job, (_, law) in zip(jobs, laws, strict=True)
+    ]
+    return ReportedLaws.each(laws, np.arange(len(jobs)), np.array([-1 if g is None else g for g in cases], np.int64))
+
+
 def _points(law: Law, arrival: int, signal: Signal) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     own = law.points_of(arrival, signal)
     return law.durations[own], law.probabilities[own]
@@ -286,7 +297,10 @@ def _curves(jobs: Sequence[Job], max_delay: int) -> tuple[NDArray[np.int64], NDA
         values = np.array([curve.value for curve in curves], np.float64)  # type: ignore[attr-defined]
         lasts = np.array([curve.deadline for curve in curves], np.int64)  # type: ignore[attr-defined]
         return np.arange(len(jobs) + 1), values, lasts
-    births = [job.truth.birth for job in jobs]
-    steps = [steps_of(curve, born, born + max_delay - 1) for curve, born in zip(curves, births, strict=True)]
+    firsts = [min(job.truth.birth, curve.last or job.truth.birth) for job, curve in zip(jobs, curves, strict=True)]
+    steps = [
+        steps_of(curve, first, job.truth.birth + max_delay - 1)
+        for curve, first, job in zip(curves, firsts, jobs, strict=True)
+    ]
     begins = np.cumsum([0, *(each.size for each, _ in steps)])
     return begins, np.concatenate([v for v, _ in steps]), np.concatenate([t for _, t in steps])

@@ -2,7 +2,7 @@
 
 In a round come submissions and arrivals in order of submission, then what its clearing moved, then completions; after
 the last round the jobs that are left, the last one first. A rule that notes no `Moves` moves jobs in one order: drops,
-evictions (the job submitted last first), starts.
+removals (the job submitted last first), starts. A job that was removed before it is ready does not arrive.
 """
 
 from __future__ import annotations
@@ -45,15 +45,18 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
     submitted = int(np.searchsorted(jobs.births, played, side="right"))
     statements = np.zeros(submitted, STATEMENT)
     statements["job"], statements["declared"] = np.arange(submitted), jobs.widths[:submitted]
+    statements["planned"], statements["estimate"] = outcomes.planned[:submitted], outcomes.estimates[:submitted]
     rounds = np.empty(played, ROUND)
-    rounds["load"], rounds["promised"], rounds["price"] = load[1 : played + 1], np.nan, outcomes.prices[:played]
+    rounds["load"], rounds["price"] = load[1 : played + 1], outcomes.prices[:played]
+    rounds["promised"] = outcomes.promised[:played]
     surface = None if outcomes.surface is None else outcomes.surface[:played]
     return MarketLog.of(events, statements, rounds, surface)
 
 
 def _rows_of(jobs: JobColumns, outcomes: Outcomes, moves: NDArray[np.int64], played: int, closes: bool) -> int:
     """Return the number of events in the first rounds."""
-    happened = [each[(each > 0) & (each <= played)].size for each in (jobs.births, jobs.arrivals, outcomes.starts)]
+    came = np.where((outcomes.left > 0) & (outcomes.left < jobs.arrivals), 0, jobs.arrivals)
+    happened = [each[(each > 0) & (each <= played)].size for each in (jobs.births, came, outcomes.starts)]
     gone = (outcomes.left > 0) & (outcomes.left <= played)
     left = int(np.count_nonzero(gone))
     moved = happened[2] + left
@@ -82,7 +85,7 @@ def _events_kernel(  # type: ignore[no-untyped-def]
         at[i] += at[i - 1]
     for k in range(n):
         for phase in range(phases):
-            j = n - 1 - k if phase == 3 else k  # evictions: the job submitted last first
+            j = n - 1 - k if phase == 3 else k  # removals: the job submitted last first
             when = _when(births[j], arrivals[j], starts[j], left[j], endings[j], phase, noted)
             if not 0 < when <= played:
                 continue
@@ -144,10 +147,10 @@ def _when(birth, arrival, start, leaves, ending, phase, noted):  # type: ignore[
     if phase == 0:
         return birth
     if phase == 1:
-        return arrival
+        return 0 if 0 < leaves < arrival else arrival
     if phase == 4:
         return start
-    wanted = ending in (1, 2) if phase == 2 else ending == 3 if phase == 3 else ending == 4
+    wanted = ending == 1 if phase == 2 else ending in (2, 3) if phase == 3 else ending == 4
     return leaves if wanted else 0
 
 

@@ -42,7 +42,7 @@ def compare_plays(make: Callable[[], MarketSetup]) -> Compared:
         market.play()
     events = len(by_rounds.log.events)
     same = _bytes(whole.log) == _bytes(by_rounds.log)  # of which all tables are made
-    equal = same and whole.mechanism.statistics() == by_rounds.mechanism.statistics()
+    equal = same and repr(whole.mechanism.statistics()) == repr(by_rounds.mechanism.statistics())  # NaN is NaN
     return Compared(whole.played_whole, events, "" if equal else _difference(whole.result(), by_rounds.result()))
 
 
@@ -68,7 +68,7 @@ def _difference(found: RunResult, expected: RunResult) -> str:
         return f"{name}, row {row}: {'; '.join(cells)}"
     if not _equal(found.price_surface, expected.price_surface):
         return "prices some rounds ahead"
-    unlike = [key for key, each in expected.outcome.items() if found.outcome[key] != each]
+    unlike = [key for key, each in expected.outcome.items() if repr(found.outcome[key]) != repr(each)]
     return f"{unlike[0]}: {found.outcome[unlike[0]]!r}, not {expected.outcome[unlike[0]]!r}" if unlike else "the log"
 
 

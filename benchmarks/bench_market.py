@@ -74,10 +74,11 @@ def first_come_growth() -> Iterator[Row]:
 WHOLE = ("first-come", "easy-backfill", "conservative-backfill", "bid-price")  # play whole markets
 
 
-def _played(name: str, recurring_jobs: int, *, by_rounds: bool) -> tuple[int, float]:
+def _played(name: str, *, by_rounds: bool, **workload: int) -> tuple[int, float]:
     """Return the number of jobs, and the processor seconds of a market with its log."""
-    workload = {"kind": "synthetic-pipelines", "recurring_jobs": recurring_jobs}
-    scenario = Scenario.from_dict({"name": "x", "workload": workload, "mechanism": {"name": name}})
+    content = Scenario.load("synthetic-pipelines").with_mechanism(name).to_dict()
+    content["workload"] |= workload
+    scenario = Scenario.from_dict(content)
     market = MarketRun(scenario.setup(np.random.default_rng(0)), by_rounds=by_rounds)
     begin = time.process_time()
     market.play()
@@ -87,11 +88,13 @@ def _played(name: str, recurring_jobs: int, *, by_rounds: bool) -> tuple[int, fl
 
 @benchmark
 def whole_markets() -> Iterator[Row]:
-    """The same market played whole, as columns, and round by round by the loop; some 45,000 jobs."""
-    for name in WHOLE:
-        _played(name, 20, by_rounds=False)  # compiled
-        n, whole = _played(name, 4000, by_rounds=False)
-        _, by_rounds = _played(name, 4000, by_rounds=True)
+    """The same market played whole, as columns, and by the loop: some 45,000 jobs, in a day or in ten."""
+    sizes = {name: {"recurring_jobs": 4000} for name in WHOLE} | {"posted-price": {"birth_rounds": 2880}}
+    for name, workload in sizes.items():
+        for each in (False, True):
+            _played(name, by_rounds=each, recurring_jobs=20)  # compiled
+        n, whole = _played(name, by_rounds=False, **workload)
+        _, by_rounds = _played(name, by_rounds=True, **workload)
         yield Row(f"market.whole.{name}.job_us", whole / n * 1e6, "us")
         yield Row(f"market.whole.{name}.times_as_fast", by_rounds / whole, "", at_least=1.0)
 

@@ -22,10 +22,10 @@ from .mechanisms.bid_price.bid_price import BidPrice as BidPrice
 from .mechanisms.finite.finite_mechanism import FiniteMechanism as FiniteMechanism
 from .mechanisms.law import Requirement as Requirement
 from .mechanisms.limits import MarketLimits as MarketLimits
+from .mechanisms.posted.exact_oracle import ExactOracle as ExactOracle
 from .mechanisms.posted.exponential import ExponentialPricing as ExponentialPricing
 from .mechanisms.posted.exponential import PostedPricing as PostedPricing
 from .mechanisms.posted.guarantees import guarantees as guarantees
-from .mechanisms.posted.oracle import ExactOracle as ExactOracle
 from .mechanisms.posted.oracle import MonteCarloOracle as MonteCarloOracle
 from .mechanisms.posted.scheduler import PostedPriceMechanism as PostedPriceMechanism
 from .mechanisms.registry import get_mechanism as get_mechanism

@@ -32,11 +32,11 @@ from .mechanism import Mechanism as Mechanism
 from .menu import Menu as Menu
 from .offers.cluster_offers import ClusterOffers as ClusterOffers
 from .offers.two_offers import TwoOffers as TwoOffers
+from .posted.exact_oracle import ExactOracle as ExactOracle
 from .posted.exponential import ExponentialPricing as ExponentialPricing
 from .posted.exponential import PostedPricing as PostedPricing
 from .posted.guarantees import Guarantees as Guarantees
 from .posted.guarantees import guarantees as guarantees
-from .posted.oracle import ExactOracle as ExactOracle
 from .posted.oracle import MonteCarloOracle as MonteCarloOracle
 from .posted.scheduler import PostedPriceMechanism as PostedPriceMechanism
 from .registry import get_mechanism as get_mechanism

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.law import DurationLaw, Law, Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, ValueCurve
@@ -41,6 +41,41 @@ class DurationLaws(NamedTuple):
         offsets = np.cumsum([0, *(law.durations.size for law in laws)])
         durations = np.concatenate([np.zeros(0, np.int64), *(law.durations for law in laws)])
         return cls(of, offsets, durations, np.concatenate([np.zeros(0), *(law.weights for law in laws)]))
+
+
+class ReportedLaws(NamedTuple):
+    """The joint laws that reports state, those that differ once, each counted from the round of the birth.
+
+    Law l has points ``points[l] .. points[l + 1] - 1`` and cases (arrival, signal) ``cases[l] .. cases[l + 1] - 1``.
+    Where the points of a case begin, counted from the first point of its law, stands in ``begins``: one entry for each
+    case, and one behind the last, from ``cases[l] + l`` on.
+    """
+
+    of: NDArray[np.int64]  # (n,), the law of each job
+    happens: NDArray[np.int64]  # (n,), which case of its law happens to a job; -1: none, or its report excludes it
+    points: NDArray[np.int64]  # (n_laws + 1,)
+    cases: NDArray[np.int64]  # (n_laws + 1,)
+    waits: NDArray[np.int64]  # (points[-1],), rounds from the birth to the arrival, rising within a law
+    durations: NDArray[np.int64]  # (points[-1],), rounds, rising within a case
+    weights: NDArray[np.float64]  # (points[-1],), adding up to at most 1 within a law
+    case_waits: NDArray[np.int64]  # (cases[-1],)
+    begins: NDArray[np.int64]  # (cases[-1] + n_laws,)
+
+    @classmethod
+    def each(cls, laws: Sequence[tuple[int, Law]], of: NDArray[np.int64], happens: NDArray[np.int64]) -> ReportedLaws:
+        """Return laws, each given with the birth of its report; ``of`` and ``happens`` as the attributes."""
+        none = np.zeros(0, np.int64)
+        return cls(
+            of,
+            happens,
+            np.cumsum([0, *(law.arrivals.size for _, law in laws)]),
+            np.cumsum([0, *(law.group_arrivals.size for _, law in laws)]),
+            np.concatenate([none, *(law.arrivals - birth for birth, law in laws)]),
+            np.concatenate([none, *(law.durations for _, law in laws)]),
+            np.concatenate([np.zeros(0), *(law.probabilities for _, law in laws)]),
+            np.concatenate([none, *(law.group_arrivals - birth for birth, law in laws)]),
+            np.concatenate([none, *(law.offsets for _, law in laws)]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +111,18 @@ class JobColumns:
     max_delay: int  # S, rounds: the steps hold for completions before birth + S
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
     announced: Callable[[], DurationLaws]  # what `laws` returns
+    reported: Callable[[], ReportedLaws]  # what `joint_laws` returns
     named: Callable[[], Sequence[Hashable]]  # the names of their owners, (n,)
 
     @cached_property
     def laws(self) -> DurationLaws:
         """The law of each job's duration, given its arrival and what is seen then; made when it is read."""
         return self.announced()
+
+    @cached_property
+    def joint_laws(self) -> ReportedLaws:
+        """The law of arrival, duration and signal that each job reports at its birth; made when it is read."""
+        return self.reported()
 
     def law_of(self, row: int) -> DurationLaw:
         """Return the law of one job's duration, given its arrival and what is seen then."""
@@ -195,14 +236,18 @@ class Outcomes:
     payments: NDArray[np.float64]  # (n,), credits
     prices: NDArray[np.float64]  # (T,), of a node in each round, after its arrivals; nan: there is none
     surface: NDArray[np.float32] | None  # (T, ahead): at the beginning of each round those of it and the coming ones
+    promised: NDArray[np.float64]  # (T,), expected nodes committed to each round, after its arrivals; nan: not counted
+    planned: NDArray[np.int64]  # (n,), the start that the plan has for the case that happens; NEVER: none, or no plans
+    estimates: NDArray[np.float64]  # (n,), the estimated utility of the plan, credits
     moves: Moves = field(default_factory=Moves)
 
     @classmethod
     def empty(cls, n: int, horizon: int, ahead: int | None) -> Outcomes:
         """Return the outcomes of a market that has not begun; ``ahead`` None: prices are not kept."""
         surface = None if ahead is None else np.zeros((horizon, ahead), np.float32)
-        starts, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        return cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), np.full(horizon, np.nan), surface)
+        starts, left, planned = (np.zeros(n, np.int64) for _ in range(3))
+        prices, promised = np.full(horizon, np.nan), np.full(horizon, np.nan)
+        return cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), prices, surface, promised, planned, np.zeros(n))
 
     def leave(self, job: int, now: int, ending: Ending) -> None:
         """Note a move: the job leaves in round ``now``, and pays nothing."""

@@ -31,7 +31,7 @@ _PRICINGS = {
     "stochastic": "marketsched.relaxed_lp.stochastic:StochasticChoice",  # a name only: the room above loads on demand
 }
 _ORACLES = {
-    "exact": "marketsched.mechanisms.posted.oracle:ExactOracle",
+    "exact": "marketsched.mechanisms.posted.exact_oracle:ExactOracle",
     "monte-carlo": "marketsched.mechanisms.posted.oracle:MonteCarloOracle",
 }
 

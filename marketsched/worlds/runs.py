@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from marketsched.agents.job import Job
 from marketsched.agents.job_table import JobTable
-from marketsched.mechanisms.columns import DurationLaws, JobColumns
+from marketsched.mechanisms.columns import DurationLaws, JobColumns, ReportedLaws
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
@@ -121,6 +121,7 @@ class Runs(JobTable):
             max_delay,
             (int(runs.widths.max(initial=0)), self.longest, float(runs.values.max(initial=0.0))),
             self._duration_laws,
+            self._reported_laws,
             lambda: self.owners,
         )
 
@@ -150,6 +151,27 @@ class Runs(JobTable):
             return DurationLaws.each([(durations[i : i + 1], np.ones(1)) for i in range(durations.size)], kind_of)
         cases, case_of = self._cases
         return DurationLaws.each([_given(self._laws[law], wait) for law, wait in cases], case_of)
+
+    def _reported_laws(self) -> ReportedLaws:
+        """Return the joint laws, and the case of its own that happens to each run."""
+        curve = DeadlineValue(0.0, 1)
+        laws = [
+            StatementOfWork.from_arrays(1, 1, curve, 1 + waits, durations, probabilities, revealed=self._revealed).law
+            for waits, durations, probabilities in self._laws
+        ]
+        found = ReportedLaws.each([(1, law) for law in laws], self._runs.law_of, np.full(len(self), -1))
+        waits = self._runs.arrivals - self._runs.births
+        seen = self._runs.durations if self._revealed else np.zeros(len(self), np.int64)
+        order = np.argsort(found.of, kind="stable")
+        ends = np.cumsum(np.bincount(found.of, minlength=len(laws)))
+        for law, own in zip(laws, np.split(order, ends[:-1]), strict=True):
+            at = law.offsets[:-1]
+            cases = np.stack([law.arrivals[at] - 1, law.durations[at] if self._revealed else 0 * at])
+            span = 1 + max(int(cases.max()), int(waits[own].max(initial=0)), int(seen[own].max(initial=0)))
+            keys, wanted = cases[0] * span + cases[1], waits[own] * span + seen[own]
+            place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+            found.happens[own] = np.where(keys[place] == wanted, place, -1)
+        return found
 
     @cached_property
     def _firsts(self) -> dict[tuple[int, int], StatementOfWork]:

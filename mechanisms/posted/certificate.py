@@ -45,6 +45,17 @@ class WelfareLedger:
             self.utility += choice.relaxed_utility
             self.cap_bindings += choice.cap_binds
 
+    def totals(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return utility and lowest density; and the jobs, those in J', those bound by the cap, and the estimates."""
+        counts = (self.n_jobs, self.in_j_prime, self.cap_bindings, *self.estimates.tolist())
+        return np.array([self.utility, self.lowest_density]), np.array(counts, dtype=np.int64)
+
+    def put(self, sums: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+        """Take totals as `totals` returns them."""
+        self.utility, self.lowest_density = sums.tolist()
+        self.n_jobs, self.in_j_prime, self.cap_bindings = counts[:3].tolist()
+        self.estimates = counts[3:].copy()
+
     def certificate(
         self, supply: float, final_prices: NDArray[np.float64], base_prices: NDArray[np.float64]
     ) -> WelfareCertificate:

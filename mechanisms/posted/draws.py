@@ -20,7 +20,7 @@ def stamp_of(now: int, kind: int, version: int = 0) -> int:
 
 
 @njit(cache=True)
-def _law_kernel(firsts, lasts, probabilities, points, cumulated, guides, offset, guide, buckets):  # type: ignore[no-untyped-def]
+def law_kernel(firsts, lasts, probabilities, points, cumulated, guides, offset, guide, buckets):  # type: ignore[no-untyped-def]
     """Write a law behind ``offset`` and ``guide``: its points' rounds, running sums, and the point in each bucket.
 
     Two more points follow, which do not run. Returns the most points that begin in one bucket.

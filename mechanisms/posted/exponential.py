@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -44,7 +44,7 @@ class _SlotQuote:
     def price(self, start: int, duration: int) -> float:
         """Return the price of (start, duration) in credits, without the hard cap's infinity."""
         i = start - self.first_round
-        return float(self.concurrency * self.slot_prices[i : i + duration].sum())
+        return float(price_kernel(self.slot_prices, self.concurrency, i, duration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,17 @@ class PostedPricing:
         return SlotPricing(supply, limits, np.concatenate([given[:1], given]), None)
 
 
+class Prices(NamedTuple):
+    """What `SlotPricing` holds, for a kernel that reads and changes it."""
+
+    usage: NDArray[np.float64]  # Y_t, nodes
+    prices: NDArray[np.float64]  # p_t, credits per node-round
+    base: NDArray[np.float64]  # p_t at Y_t = 0
+    ratio: float  # of the curve's ends; 1: prices do not react
+    room: float  # C' - c_max, nodes
+    supply: float  # C' of the hard cap, nodes; inf: there is none
+
+
 class SlotPricing:
     """Slot prices at work: committed usage Y, current prices p, and derived quantities."""
 
@@ -190,8 +201,13 @@ class SlotPricing:
         prices = np.empty((n_starts, n_durations))
         longest = np.empty(n_starts, dtype=np.int64)
         room = self.supply - concurrency + CAP_TOLERANCE if self._capped else np.inf
-        _price_table_kernel(self._prices, self._usage, first_start, concurrency, room, prices, longest)
+        price_table_kernel(self._prices, self._usage, first_start, concurrency, room, prices, longest)
         return prices, longest
+
+    def arrays(self, end: int) -> Prices:
+        """Return prices and usage of all rounds before ``end``, at least, as they are kept."""
+        self._reach(end)
+        return Prices(self._usage, self._prices, self.base, *self._curve, self.supply if self._capped else np.inf)
 
     def quote(self, concurrency: int, first_start: int, last_start: int) -> _SlotQuote:
         """Return the current prices of launches between two starts, to charge later."""
@@ -210,10 +226,10 @@ class SlotPricing:
     ) -> None:
         """Record tasks; ``starts`` of -1 are not run."""
         tasks = concurrency, starts, durations, weights
-        end = _commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, self._size)
+        end = commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, self._size)
         if end > 0:
             self._reach(end)
-            _commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, 0)
+            commit_kernel(self._usage, self._prices, self.base, *self._curve, *tasks, 0)
 
     def usage(self, first: int, count: int) -> NDArray[np.float64]:
         """Return Y_t of rounds ``first .. first + count - 1``; 0 beyond the kept rounds."""
@@ -250,7 +266,32 @@ def _slice(array: NDArray[np.float64], first: int, count: int, beyond: float) ->
 
 
 @njit(cache=True)
-def _price_table_kernel(slot_prices, usage, first_start, concurrency, room, prices, longest):  # type: ignore[no-untyped-def]
+def price_kernel(slot_prices, concurrency, start, duration):  # type: ignore[no-untyped-def]
+    """Return the price of ``duration`` slots from place ``start`` on; beyond the last one they cost nothing."""
+    return concurrency * _sum_kernel(slot_prices[start : start + duration])
+
+
+@njit(cache=True)
+def _sum_kernel(terms):  # type: ignore[no-untyped-def]
+    """Return the sum, added in the order in which numpy adds; payments have always been these."""
+    n = terms.size
+    if n > 128:
+        half = n // 2 - n // 2 % 8
+        return _sum_kernel(terms[:half]) + _sum_kernel(terms[half:])
+    total, done = 0.0, 0
+    if n >= 8:
+        done = n - n % 8
+        r = np.zeros(8)
+        for i in range(done):
+            r[i % 8] += terms[i]
+        total = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
+    for i in range(done, n):
+        total += terms[i]
+    return total
+
+
+@njit(cache=True)
+def price_table_kernel(slot_prices, usage, first_start, concurrency, room, prices, longest):  # type: ignore[no-untyped-def]
     """Fill ``prices`` by running sums, and ``longest`` by the first slot without room."""
     n_starts, n_durations = prices.shape
     for i in range(n_starts):
@@ -266,7 +307,7 @@ def _price_table_kernel(slot_prices, usage, first_start, concurrency, room, pric
 
 
 @njit(cache=True)
-def _commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights, most):  # type: ignore[no-untyped-def]
+def commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights, most):  # type: ignore[no-untyped-def]
     """Add the tasks' expected usage, and set the prices of the slots touched; return 0.
 
     If the arrays are too short, and may have ``most`` entries, nothing is done: what is wanted is returned.

@@ -137,18 +137,33 @@ def failure_counts(
     ndarray of int64, shape (n_starts, n_durations)
         Failing paths of start ``now + i`` and duration ``k + 1``.
     """
-    window = loads.shape[1]
-    n_rows = min(n_rows, window)
-    dirty = _dirty(row_tops, first_row, n_rows, soft)
     counts = np.zeros((n_starts, n_durations), dtype=np.int64)
-    if dirty.size:
-        gaps = np.zeros((n_rows, n_durations + 2), dtype=np.int64)
-        lost = np.zeros(n_rows, dtype=np.int64)
-        ends = np.iinfo(loads.dtype)
-        low, high = (loads.dtype.type(min(max(x, ends.min), ends.max)) for x in (soft, hard))
-        _hits_kernel(loads.reshape(-1), window, first_row, dirty, low, high, gaps, lost)
-        _counts_kernel(gaps, lost, counts)
+    failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts)
     return counts
+
+
+@njit(cache=True)
+def failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts):  # type: ignore[no-untyped-def]
+    """Fill ``counts``, which is zero, as `failure_counts` returns it; return whether any can be above 0."""
+    n_blocks, window, lanes = loads.shape
+    n_rows = min(n_rows, window)
+    dirty, n_dirty = np.empty(n_rows, np.int64), 0
+    for k in range(n_rows):
+        row = first_row + k
+        if row_tops[row - window if row >= window else row] > soft:
+            dirty[n_dirty] = k
+            n_dirty += 1
+    if n_dirty:
+        gaps = np.zeros((n_rows, counts.shape[1] + 2), np.int64)
+        lost = np.zeros(n_rows, np.int64)
+        top = 2 ** (8 * loads.itemsize - 1) - 1
+        low, high = min(max(soft, -top - 1), top), min(max(hard, -top - 1), top)
+        flat = loads.reshape(n_blocks * window * lanes)
+        _hits_kernel(
+            flat, window, first_row, dirty[:n_dirty], loads.dtype.type(low), loads.dtype.type(high), gaps, lost
+        )
+        _counts_kernel(gaps, lost, counts)
+    return n_dirty > 0
 
 
 def _dirty(row_tops: NDArray[np.int64], first_row: int, n_rows: int, soft: int) -> NDArray[np.int64]:

@@ -239,13 +239,19 @@ def _passing(drawn, head, value, base, total, stream, path):  # type: ignore[no-
 
 
 @njit(cache=True)
-def _rounds_of(points, offset, size, now, rounds):  # type: ignore[no-untyped-def]
-    """Fill ``rounds[:, k]`` with what outcome ``k`` still occupies: (first, end), counted from ``now``; else (0, 0)."""
-    for k in range(size):
+def _rounds_of(points, offset, outcomes, now, rounds, span):  # type: ignore[no-untyped-def]
+    """Fill ``rounds[:, k]`` with what outcome ``k`` still occupies: (first, end), counted from ``now``; else (0, 0).
+
+    ``outcomes`` is the range (first, end) of them. Returns ``span``, (low, high), made wide enough for their rounds.
+    """
+    low, high = span
+    for k in range(outcomes[0], outcomes[1]):
         begins, last = points[0, offset + k], points[1, offset + k]
-        runs = begins >= 0 and last >= now
-        rounds[0, k] = max(begins - now, 0) if runs else 0
-        rounds[1, k] = last - now + 1 if runs else 0
+        rounds[0, k] = rounds[1, k] = 0
+        if begins >= 0 and last >= now:
+            rounds[0, k], rounds[1, k] = max(begins - now, 0), last - now + 1
+            low, high = min(low, rounds[0, k]), max(high, rounds[1, k])
+    return low, high
 
 
 @njit(cache=True)
@@ -299,11 +305,10 @@ def draw_few_kernel(  # type: ignore[no-untyped-def]
         possible, beyond = slots[slot, LOW], slots[slot, HIGH]
         stream = _stream(root, slots[slot, KEY], stamp)
         n_edges, total = _edges_of(slot, slots, cumulated, edges, heads)
-        _rounds_of(points, slots[slot, OFFSET], size + 2, now, rounds)
-        low, high = window, 0
-        for k in range(size + 2):
-            if rounds[0, k] < rounds[1, k]:
-                low, high = min(low, rounds[0, k]), max(high, rounds[1, k])
+        # Old outcomes may be any; of new ones those behind "never" and "outlived", and those that are possible.
+        span = _rounds_of(points, slots[slot, OFFSET], (size, size + 2), now, rounds, (window, 0))
+        known = (possible, beyond) if fresh else (0, size)
+        low, high = _rounds_of(points, slots[slot, OFFSET], known, now, rounds, span)
         for block in range(blocks[0], blocks[1]):
             path = block * LANES
             at = min(slot, last) * stride + path  # a twin has one row, for all jobs in turn

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.posted.exact_oracle import ExactOracle
 from marketsched.mechanisms.posted.launch_plan import Choice, tie_tolerance
 from marketsched.mechanisms.posted.menu import check_menu
-from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle
+from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
 from marketsched.mechanisms.posted.relaxed import RelaxedAlgorithm
 from marketsched.mechanisms.posted.sample_paths import SamplePaths

@@ -80,7 +80,7 @@ def choose_starts(
     """
     starts = np.full(law.group_arrivals.size, -1, dtype=np.int64)
     estimates = np.zeros(3, dtype=np.int64)
-    utility, relaxed, follows, cap_binds = _choose_starts_kernel(
+    utility, relaxed, follows, cap_binds = choose_starts_kernel(
         law.offsets,
         law.group_arrivals,
         law.durations,
@@ -101,7 +101,7 @@ def choose_starts(
 
 
 @njit(cache=True)
-def _choose_starts_kernel(  # type: ignore[no-untyped-def]
+def choose_starts_kernel(  # type: ignore[no-untyped-def]
     offsets,
     arrivals,
     durations,

@@ -1,6 +1,6 @@
 r"""Failure oracles: the probability that a job submitted now would not complete, :math:`f_\tau(s,c,d)`.
 
-:class:`ExactOracle` enumerates every joint outcome of the earlier jobs; it is for small markets and
+`exact_oracle` enumerates every joint outcome of the earlier jobs; it is for small markets and
 for tests. :class:`MonteCarloOracle` (Appendix F of [BLLMSW22]_) counts failing sample paths. Both
 follow the earlier active jobs through :class:`~marketsched.mechanisms.posted.residual.ResidualTracker`
 and both use (6'): under LIFO over all active jobs a path needs only the load as if no job were
@@ -11,7 +11,7 @@ counted in the same load, goes before it (Section 15.3, R_t taken before the rem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -27,8 +27,6 @@ from marketsched.mechanisms.posted.sample_paths import MAX_POINTS, SamplePaths
 from marketsched.mechanisms.randomness import Rng, generator_of
 
 Refresh = Literal["submission", "round"] | float
-
-MAX_STATES = 20_000_000  # cells of joint load vectors the exact oracle may hold
 
 
 class FailureOracle(ResidualTracker):
@@ -135,89 +133,6 @@ class FailureOracle(ResidualTracker):
             if count > at_most:
                 break
         return count
-
-
-class ExactOracle(FailureOracle):
-    """Exact probabilities, by enumeration of all joint outcomes of the earlier jobs.
-
-    Joint outcomes with equal loads are merged, job by job.
-
-    Raises
-    ------
-    TooLargeError
-        From a query, if there are too many joint outcomes; use :class:`MonteCarloOracle` then.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms import DeadlineValue, PostedPriceMechanism, PostedPricing, StatementOfWork
-    >>> sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 9.0, "max_delay": 3}
-    >>> market = PostedPriceMechanism(1, 6, PostedPricing([2.0]), ExactOracle(), epsilon=-0.5, **sizes)
-    >>> market.submit("A", StatementOfWork(1, 1, DeadlineValue(4.0, 3), [(1, 1, 1.0)])).estimated_utility
-    2.0
-    """
-
-    exact = True
-
-    @classmethod
-    def beside(cls, other: FailureOracle) -> ExactOracle:
-        """Return an oracle that enumerates the current jobs of ``other``; it gets no later events."""
-        other._settle()
-        exact = cls()
-        exact.attach(other.limits, np.random.default_rng(0), other.eviction)
-        exact.now, exact._jobs = other.now, dict(other._jobs)
-        return exact
-
-    def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
-        limits = self.limits
-        loads, weights = self._joint_loads(min(n_starts + n_durations - 1, limits.window))
-        soft = loads > limits.capacity - concurrency
-        # Only under the rule over all active jobs does an overload before the start hit the newcomer.
-        lost = (loads > limits.capacity) & (self.eviction == "all")
-        table = np.zeros((n_starts, n_durations))
-        dead = np.zeros(weights.size, dtype=np.bool_)
-        rounds = loads.shape[1]
-        for i in range(n_starts):
-            if 0 < i <= rounds:
-                dead |= lost[:, i - 1]
-            failing = dead.copy()
-            for k in range(n_durations):
-                if i + k < rounds:
-                    failing |= soft[:, i + k]
-                table[i, k] = weights[failing].sum()
-        return table
-
-    def _joint_loads(self, rounds: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return distinct load vectors (states, rounds) from now on, and their probabilities."""
-        loads: NDArray[np.int64] = np.zeros((1, rounds), dtype=np.int64)
-        weights: NDArray[np.float64] = np.ones(1)
-        for residual in self._jobs.values():
-            parts, masses = [], []
-            for probability, first, last in residual.outcomes(self.now, self.limits.max_duration):
-                parts.append(self._placed(loads, residual.width, first, last))
-                masses.append(weights * probability)
-            if sum(p.size for p in parts) > MAX_STATES:
-                raise TooLargeError(
-                    f"ExactOracle: {sum(map(len, parts))} joint outcomes of {len(self._jobs)} earlier jobs: "
-                    f"expected at most {MAX_STATES // rounds}; use MonteCarloOracle for markets of this size"
-                )
-            loads, weights = np.concatenate(parts), np.concatenate(masses)
-            if len(parts) > 1:
-                loads, where = np.unique(loads, axis=0, return_inverse=True)
-                weights = np.asarray(np.bincount(where.ravel(), weights=weights, minlength=len(loads)), np.float64)
-        return loads, weights
-
-    def _placed(self, loads: NDArray[np.int64], width: int, first: int, last: int) -> NDArray[np.int64]:
-        """Return the loads with one more job in rounds ``first .. last`` (-1: none)."""
-        loads = loads.copy()
-        staying = np.ones(len(loads), dtype=np.bool_)
-        for t in range(max(first, self.now), last + 1) if first >= 0 else ():
-            i = t - self.now
-            if i >= loads.shape[1]:
-                break
-            loads[staying, i] += width
-            if self.eviction == "running":  # the last round of a job cut short still counts it
-                staying &= loads[:, i] <= self.limits.capacity
-        return loads
 
 
 class MonteCarloOracle(FailureOracle):
@@ -341,11 +256,11 @@ class MonteCarloOracle(FailureOracle):
         self._stale = True
 
     def _on_removed(self, residual: ResidualJob) -> None:
-        self._paths.remove(residual)
+        self._paths.remove(residual.job, past=residual.is_past(self.now))
         self._stale = True
 
     def _on_forgotten(self, residual: ResidualJob) -> None:
-        self._paths.forget(residual)
+        self._paths.forget(residual.job)
 
     def _on_advanced(self) -> None:
         self._paths.advance(self.now)
@@ -379,6 +294,34 @@ class MonteCarloOracle(FailureOracle):
         difference = table[cells] - fresh[cells]
         planned = float(np.average(difference, weights=law.probabilities[launched]))
         self._differences.append((planned, float((table - fresh).mean())))
+
+    # -- jobs that are rows of columns, whose ranges are kept by who plays them ------------------------
+
+    @property
+    def paths(self) -> SamplePaths:
+        """The paths."""
+        return self._paths
+
+    def unprobed(self, most: int) -> int:
+        """Return how many of the next ``most`` submissions come before one that is probed."""
+        every = self.probe_every
+        return most if every is None else min(most, every - 1 - self._submissions % every)
+
+    def took(self, rows: Sequence[int], slots: Sequence[int], used: int, *, probed: bool) -> None:
+        """Follow submissions that were drawn already."""
+        self._paths.took(rows, slots, used)
+        self._submissions += 0 if probed else len(rows)
+        self._stale = True
+
+    def follow(self, slots: list[int], kind: int) -> None:
+        """React to narrowed ranges."""
+        self._paths.follow(slots, stamp_of(self.now, kind))
+        self._stale = True
+
+    def leave(self, row: int, *, past: bool) -> None:
+        """React to a job leaving, see `SamplePaths.remove`."""
+        self._paths.remove(row, past=past)
+        self._stale = True
 
     def statistics(self) -> dict[str, Any]:
         """Return the measured bias: means of (estimate - fresh estimate), so negative is optimistic.

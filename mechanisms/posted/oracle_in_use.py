@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.posted.oracle import ExactOracle, FailureOracle, MonteCarloOracle
+from marketsched.mechanisms.posted.exact_oracle import ExactOracle
+from marketsched.mechanisms.posted.oracle import FailureOracle, MonteCarloOracle
 
 
 class KeptOracle:

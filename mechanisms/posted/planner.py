@@ -45,16 +45,16 @@ class Planner:
         self.relaxed = relaxed
         self._oracle = oracle
         self._limits = limits
-        self._threshold = threshold
-        self._tolerance = tie_tolerance(limits.max_value)
-        self._ledger = WelfareLedger()
+        self.threshold = threshold
+        self.tolerance = tie_tolerance(limits.max_value)
+        self.ledger = WelfareLedger()
 
     def menu(self, concurrency: int, now: int) -> Menu:
         """Return the menu of a job of this width in round ``now``, shape (max_delay, max_duration)."""
         limits = self._limits
         check_menu(limits.max_delay, limits.max_duration)
         estimates = self._oracle.failure_table(concurrency)
-        failures = announced_failures(estimates, self._threshold, now, limits.horizon)
+        failures = announced_failures(estimates, self.threshold, now, limits.horizon)
         table = self.relaxed.price_table(concurrency, now, limits.max_delay, limits.max_duration)
         return Menu(concurrency, now, announced_prices(*table), failures)
 
@@ -75,7 +75,7 @@ class Planner:
         self._oracle.probe(sow.concurrency, law, choice.starts, failures)
         last_value = self._limits.last_useful_completion(sow)
         lowest = float(sow.value(last_value)) if last_value > 0 else 0.0
-        self._ledger.enter(sow, lowest, sow.span[1], choice)
+        self.ledger.enter(sow, lowest, sow.span[1], choice)
         return choice
 
     def preview(
@@ -118,8 +118,8 @@ class Planner:
             now=now,
             first_start=first_start,
             horizon=limits.horizon,
-            threshold=self._threshold if threshold is None else threshold,
-            tolerance=self._tolerance,
+            threshold=self.threshold if threshold is None else threshold,
+            tolerance=self.tolerance,
         )
         return choice, failures
 
@@ -136,15 +136,15 @@ class Planner:
             for k in range(law.offsets[g], law.offsets[g + 1]) if start >= 0 else ():
                 d, share = int(law.durations[k]), float(law.probabilities[k])
                 lost = 1.0 if start + d - 1 > horizon else float(failures[start - now, d - 1])
-                lost = 0.0 if lost <= self._threshold + ZERO_TOLERANCE else lost
+                lost = 0.0 if lost <= self.threshold + ZERO_TOLERANCE else lost
                 yield OfferedRun(arrival, law.group_signals[g], d, share, start, float(quote.price(start, d)), lost)
 
     def certificate(self) -> WelfareCertificate | None:
         """Return the relaxed algorithm's certificate about the best welfare; None: nothing."""
-        return self.relaxed.certificate(self._ledger)
+        return self.relaxed.certificate(self.ledger)
 
     def statistics(self) -> dict[str, Any]:
         """Return counts about the estimates, and what relaxed algorithm and oracle say about themselves."""
-        made, positive, zeroed = self._ledger.estimates.tolist()
+        made, positive, zeroed = self.ledger.estimates.tolist()
         counts = {"estimates": made, "estimates_positive": positive, "estimates_zeroed": zeroed}
         return {**counts, **self.relaxed.statistics(), **self._oracle.statistics()}

@@ -16,13 +16,13 @@ one range of them: two integers describe the condition, and oracles need nothing
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -44,8 +44,6 @@ class ResidualJob:
     """
 
     __slots__ = (
-        "_arrivals",
-        "_durations",
         "exhausted",
         "firsts",
         "high",
@@ -71,8 +69,6 @@ class ResidualJob:
         self.may_never = True
         self.exhausted = False
         self.start: int | None = None  # known once arrived
-        self._arrivals: list[int] = law.arrivals.tolist()
-        self._durations: list[int] = law.durations.tolist()
 
     @property
     def missing(self) -> float:
@@ -84,12 +80,12 @@ class ResidualJob:
         if self.exhausted or self.low >= self.high:
             return None
         if self.start is None:
-            return self._arrivals[self.low]
-        return self.start + self._durations[self.low] - 1
+            return int(self.law.arrivals[self.low])
+        return self.start + int(self.law.durations[self.low]) - 1
 
     def not_arrived(self, now: int) -> None:
         """Narrow to arrivals in rounds >= ``now``."""
-        self.low = bisect_left(self._arrivals, now, self.low, self.high)
+        self.low = not_arrived_kernel(self.law.arrivals, self.low, self.high, now)
 
     @property
     def never_runs(self) -> bool:
@@ -105,10 +101,9 @@ class ResidualJob:
     def outlived(self, now: int) -> None:
         """Narrow to durations that have not ended before round ``now`` (none left: D_max)."""
         assert self.start is not None
-        self.low = bisect_right(self._durations, now - self.start, self.low, self.high)
-        if not self.law.probabilities[self.low : self.high].any():
-            self.low = self.high
-            self.exhausted = True
+        columns = self.law.durations, self.law.probabilities
+        self.low = outlived_kernel(*columns, self.low, self.high, now - self.start)
+        self.exhausted = self.low == self.high
 
     def is_past(self, now: int) -> bool:
         """Tell whether every outcome still possible ends before round ``now``."""
@@ -259,6 +254,11 @@ class ResidualTracker:
                 del self._jobs[residual.job]
                 self._on_forgotten(residual)
 
+    @property
+    def settled(self) -> bool:
+        """Whether what did not happen in the round before was looked at."""
+        return self._settled
+
     def _schedule(self, residual: ResidualJob) -> None:
         check = residual.next_check()
         if check is not None:
@@ -281,3 +281,22 @@ class ResidualTracker:
 
     def _on_advanced(self) -> None:
         """React to a new round (hook)."""
+
+
+@njit(cache=True)
+def not_arrived_kernel(arrivals, low, high, now):  # type: ignore[no-untyped-def]
+    """Return the first of the points ``low .. high - 1`` that arrives in round ``now`` or later; ``high``: none."""
+    while low < high and arrivals[low] < now:
+        low += 1
+    return low
+
+
+@njit(cache=True)
+def outlived_kernel(durations, probabilities, low, high, ran):  # type: ignore[no-untyped-def]
+    """Return the first of the points ``low .. high - 1`` that lasts longer than ``ran``; ``high``: none that can be."""
+    while low < high and durations[low] <= ran:
+        low += 1
+    for point in range(low, high):
+        if probabilities[point] != 0.0:
+            return low
+    return high

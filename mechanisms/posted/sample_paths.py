@@ -8,9 +8,9 @@ a path is and how it is kept true; jobs with few outcomes are drawn by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
-from marketsched.mechanisms.posted.draws import _law_kernel
+from marketsched.mechanisms.posted.draws import law_kernel
 from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
 from marketsched.mechanisms.posted.few_outcomes import FEW, draw_few_kernel
 from marketsched.mechanisms.posted.path_kernels import (
@@ -41,6 +41,18 @@ MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
 MAX_CELLS = 2**29  # loads of all paths: one GB, or two
 BUCKETS_PER_POINT = 8  # of the guide tables: a draw then rarely needs more than a step or two
 INT16_TOP = np.iinfo(np.int16).max
+
+
+class Paths(NamedTuple):
+    """The store of `SamplePaths`, for a kernel that draws jobs of few outcomes."""
+
+    loads: NDArray[np.int16] | NDArray[np.int32]
+    row_tops: NDArray[np.int64]
+    draws: NDArray[np.uint16]
+    slots: NDArray[np.int64]
+    points: NDArray[np.int64]
+    cumulated: NDArray[np.float64]
+    guides: NDArray[np.uint16]
 
 
 class SamplePaths:
@@ -94,6 +106,7 @@ class SamplePaths:
         self._slot_of: dict[JobId, int] = {}  # in order of submission
         self._free = list(range(15, -1, -1))
         self._total_width = 0
+        self._only_few = self.capacity < 0  # no job so far had more than `FEW` outcomes
 
     # -- what happens to jobs --------------------------------------------------------------------
 
@@ -102,10 +115,29 @@ class SamplePaths:
         slot = self._new_slot(residual.law.arrivals.size)
         self._slot_of[residual.job] = slot
         self._store_law(slot, residual)
-        self._total_width += residual.width
-        if self._total_width > INT16_TOP and self.loads.dtype == np.int16:
-            self.loads = self.loads.astype(np.int32)
+        self._widen(residual.width)
         self._place([slot], stamp, 0, self.n_blocks)
+
+    @property
+    def arrays(self) -> Paths:
+        """All that is kept."""
+        return Paths(self.loads, self.row_tops, self.draws, self._slots, self._points, self._cumulated, self._guides)
+
+    @property
+    def slot_of(self) -> dict[JobId, int]:
+        """The slots of jobs, in order of submission."""
+        return self._slot_of
+
+    def make_room(self, n_jobs: int, n_points: int, width: int) -> tuple[list[int], int]:
+        """Return slots for more jobs of so many outcomes and nodes in all, and where their outcomes go; then `took`."""
+        slots = [self._new_slot(n_points, 2 * n_jobs) for _ in range(n_jobs)]
+        self._widen(width)
+        return slots, self._used
+
+    def took(self, jobs: Sequence[JobId], slots: Sequence[int], used: int) -> None:
+        """Note whose the slots are that `make_room` gave, and what is used of the outcomes' arrays."""
+        self._slot_of.update(zip(jobs, slots, strict=True))
+        self._used = used
 
     def narrow(self, residuals: Iterable[ResidualJob], stamp: int) -> None:
         """Follow the narrowed ranges of some jobs."""
@@ -114,6 +146,10 @@ class SamplePaths:
             slot = self._slot_of[residual.job]
             self._store_range(slot, residual)
             chosen.append(slot)
+        self.follow(chosen, stamp)
+
+    def follow(self, chosen: list[int], stamp: int) -> None:
+        """Draw anew, on the paths of the jobs in these slots, what their ranges no longer allow."""
         few, many = self._split(chosen)
         if few.size:
             self._draw_few(few, stamp, 0, self.n_blocks, fresh=False)
@@ -123,10 +159,10 @@ class SamplePaths:
             kernels._narrow_kernel(*self._store, *laws, many, *rule, stamp)
         self._place_again()
 
-    def remove(self, residual: ResidualJob) -> None:
-        """Take a job off all paths."""
-        slot = self.forget(residual)
-        if residual.is_past(self.now):
+    def remove(self, job: JobId, *, past: bool) -> None:
+        """Take a job off all paths; ``past``: whether all that it can still occupy are past rounds."""
+        slot = self.forget(job)
+        if past:
             return  # as after every completion with a known duration: its rows are cleared already
         kernels._remove_kernel(
             *self._store,
@@ -136,11 +172,11 @@ class SamplePaths:
         )
         self._place_again()
 
-    def forget(self, residual: ResidualJob) -> int:
+    def forget(self, job: JobId) -> int:
         """Let go of the slot of a job that occupies nothing on any path from now on; return the slot."""
-        slot = self._slot_of.pop(residual.job)
+        slot = self._slot_of.pop(job)
         self._free.append(slot)
-        self._total_width -= residual.width
+        self._total_width -= int(self._slots[slot, WIDTH])
         return slot
 
     def advance(self, now: int) -> None:
@@ -175,7 +211,7 @@ class SamplePaths:
             self._cumulated,
             self._guides,
         )
-        twin._slot_of, twin._total_width = self._slot_of, self._total_width
+        twin._slot_of, twin._total_width, twin._only_few = self._slot_of, self._total_width, self._only_few
         twin._place(list(self._slot_of.values()), stamp, 0, twin.n_blocks)
         return twin
 
@@ -243,6 +279,8 @@ class SamplePaths:
         Loads are sums but for that rule, and so it does not matter which jobs come first.
         """
         slots = np.array(chosen, dtype=np.int64)
+        if self._only_few:
+            return slots, slots[:0]
         if len(chosen) == 1:  # as of every submission
             is_few = self.capacity < 0 and self._slots[chosen[0], POINTS] <= FEW
             return (slots, slots[:0]) if is_few else (slots[:0], slots)
@@ -283,7 +321,14 @@ class SamplePaths:
         self._place(list(self._slot_of.values()), -1, 0, self.n_blocks)
         self.again[:] = 0
 
-    def _new_slot(self, n_points: int) -> int:
+    def _widen(self, width: int) -> None:
+        """Note that so many nodes more may be occupied: loads above 16 bits take 32."""
+        self._total_width += width
+        if self._total_width > INT16_TOP and self.loads.dtype == np.int16:
+            self.loads = self.loads.astype(np.int32)
+
+    def _new_slot(self, n_points: int, more: int = 2) -> int:
+        """Return a free slot, with room for ``n_points + more`` entries of outcomes."""
         if not self._free:
             old = self.draws.shape[0]
             if not self.draws.flags.owndata:  # after unpickling the memory is numpy's, and cannot grow
@@ -293,20 +338,21 @@ class SamplePaths:
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
             self._free = list(range(2 * old - 1, old - 1, -1))
         if (
-            self._used + n_points + 2 > self._cumulated.size
+            self._used + n_points + more > self._cumulated.size
             or self._guides_used + BUCKETS_PER_POINT * n_points > self._guides.size
         ):
-            self._compact(n_points + 2)
+            self._compact(n_points + more)
         return self._free.pop()
 
     def _store_law(self, slot: int, residual: ResidualJob) -> None:
         """Write one law behind the others, with its guide table for drawing."""
         n_points = residual.law.arrivals.size
         offset, guide = self._used, self._guides_used
-        n_buckets = BUCKETS_PER_POINT * n_points
+        n_buckets = 0 if self.capacity < 0 and n_points <= FEW else BUCKETS_PER_POINT * n_points
+        self._only_few = self._only_few and not n_buckets
         columns = (residual.firsts, residual.lasts, residual.law.probabilities)
         arrays = (self._points, self._cumulated, self._guides)
-        steps = _law_kernel(*columns, *arrays, offset, guide, n_buckets)
+        steps = law_kernel(*columns, *arrays, offset, guide, n_buckets)
         row = self._slots[slot]
         row[: MAY_NEVER + 1] = offset, n_points, guide, n_buckets, steps, 0, 0, 0
         row[WIDTH], row[KEY] = residual.width, residual.order

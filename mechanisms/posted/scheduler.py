@@ -25,49 +25,26 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Standing, Truthful
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
+from marketsched.mechanisms.posted.active_job import ActiveJob
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
 from marketsched.mechanisms.posted.planner import Planner
-from marketsched.mechanisms.posted.relaxed import Pricing, Quote
+from marketsched.mechanisms.posted.posted_play import PostedPlay
+from marketsched.mechanisms.posted.relaxed import Pricing
 from marketsched.mechanisms.posted.residual import Eviction
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import StatementOfWork
-
-
-class _ActiveJob:
-    """A submitted job that has not ended.
-
-    ``order`` is the submission number, the key of LIFO; ``starts[g]`` the planned start of case
-    ``g`` (-1: not run); ``quote`` the prices of the menu at its submission.
-    """
-
-    __slots__ = ("case", "job", "law", "order", "quote", "start", "starts", "width")
-
-    def __init__(
-        self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64], quote: Quote | None
-    ) -> None:
-        self.job = job
-        self.order = order
-        self.width = width
-        self.law = law
-        self.starts = starts
-        self.quote = quote
-        self.case: int | None = None  # index of the realised (arrival, signal), once arrived
-        self.start: int | None = None  # first round, once arrived and launched
-
-    def has_run(self, now: int) -> bool:
-        """Tell whether the job executed at least one round before round ``now``."""
-        return self.start is not None and self.start < now
 
 
 class PostedPriceMechanism(Rounds):
@@ -152,11 +129,12 @@ class PostedPriceMechanism(Rounds):
         oracle.attach(self.limits, generator_of(rng), eviction)
         self._oracle = OracleInUse(oracle)
         self._planner = Planner(relaxed, self._oracle, self.limits, self.threshold)
-        self._active: dict[JobId, _ActiveJob] = {}  # in order of submission
-        self._arriving: list[_ActiveJob] = []  # arrived in this round
-        self._starting: dict[int, list[_ActiveJob]] = defaultdict(list)  # by round of launch
-        self._running: dict[JobId, _ActiveJob] = {}
-        self._overdue: dict[int, list[_ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
+        self._active: dict[JobId, ActiveJob] = {}  # in order of submission
+        self._arriving: list[ActiveJob] = []  # arrived in this round
+        self._starting: dict[int, list[ActiveJob]] = defaultdict(list)  # by round of launch
+        self._running: dict[JobId, ActiveJob] = {}
+        self._overdue: dict[int, list[ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
+        self._whole: PostedPlay | None = None  # of a market that is played as columns
 
     def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
         if threshold == "auto":
@@ -183,7 +161,7 @@ class PostedPriceMechanism(Rounds):
         choice, quote = self._planner.plan(sow, law, self._round)
         choice.starts.flags.writeable = False  # copies of the market share them
         order = self._enter(job)
-        self._active[job] = _ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
+        self._active[job] = ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         return _launch_plan(job, law, choice)
 
@@ -278,6 +256,18 @@ class PostedPriceMechanism(Rounds):
             self._remove(active)
         return [self._removal(active, self.horizon, cleared=True) for active in left]
 
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once: slot prices, failures by sample paths, and laws of at most `FEW` points."""
+        if self._whole is None:
+            if self._round > 1 or self._submissions or not follows(self, PostedPriceMechanism):
+                return False
+            self._whole = PostedPlay.of(self._planner, self._oracle.own(), jobs, self.limits)
+            if self._whole is None:
+                return False
+        self._whole.advance(self._round, until, outcomes)
+        self._round, self._submissions = until + 1, self._whole.submitted
+        return True
+
     # -- what can be looked at -------------------------------------------------------------------
 
     def menu(self, concurrency: int) -> Menu:
@@ -306,7 +296,7 @@ class PostedPriceMechanism(Rounds):
     @property
     def load(self) -> int:
         """Nodes of the jobs that ran in the round just cleared and have not ended."""
-        return sum(active.width for active in self._running.values())
+        return sum(active.width for active in self._running.values()) if self._whole is None else self._whole.load
 
     def committed(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the committed expected usage Y_t of ``count`` rounds from ``first`` on, nodes."""
@@ -363,7 +353,7 @@ class PostedPriceMechanism(Rounds):
         self._arriving.clear()
         return events
 
-    def _clear_overload(self, starting: list[_ActiveJob]) -> list[_ActiveJob]:
+    def _clear_overload(self, starting: list[ActiveJob]) -> list[ActiveJob]:
         """Step 5: remove jobs, most recent submission first, until the load fits."""
         counted = {job: active.width for job, active in self._running.items()}
         counted.update((active.job, active.width) for active in starting)
@@ -374,13 +364,13 @@ class PostedPriceMechanism(Rounds):
             self._remove(active)
         return removed
 
-    def _remove(self, active: _ActiveJob) -> None:
+    def _remove(self, active: ActiveJob) -> None:
         del self._active[active.job]
         self._running.pop(active.job, None)
         self._oracle.removed(active.job)
 
     @staticmethod
-    def _removal(active: _ActiveJob, now: int, *, cleared: bool = False) -> Event:
+    def _removal(active: ActiveJob, now: int, *, cleared: bool = False) -> Event:
         """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
         has_run = active.has_run(now + cleared)
         return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
@@ -392,5 +382,5 @@ def _launch_plan(job: JobId, law: Law, choice: Choice) -> LaunchPlan:
     return LaunchPlan(job, tuple(cases), choice.utility)
 
 
-def _order(active: _ActiveJob) -> int:
+def _order(active: ActiveJob) -> int:
     return active.order

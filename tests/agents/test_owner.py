@@ -19,8 +19,9 @@ from marketsched.agents.owner import JobOwner
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.posted.exact_oracle import ExactOracle
 from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
-from marketsched.mechanisms.posted.oracle import ExactOracle, MonteCarloOracle
+from marketsched.mechanisms.posted.oracle import MonteCarloOracle
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue

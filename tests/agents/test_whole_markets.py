@@ -22,6 +22,8 @@ from marketsched.worlds.logs.rule import LogRule
 
 CAPACITY, HORIZON, MAX_DELAY = 4, 24, 12
 LIMITS = {"capacity": CAPACITY, "horizon": HORIZON, "max_concurrency": 3, "max_duration": 5, "max_value": 20.0}
+POSTED = {"epsilon": -1.0, "pricing": {"kind": "posted", "prices": [0.3]}, "seed": 3}  # overbooked: some are removed
+SAMPLED = {"kind": "monte-carlo", "samples": 40, "refresh": 0.5, "probe_every": 3}
 WHOLE = {  # by name: parameters, each set of which is played
     "first-come": [{}, {"price": 0.7}, {"stop_at_deadline": False}],
     "easy-backfill": [
@@ -39,6 +41,12 @@ WHOLE = {  # by name: parameters, each set of which is played
     "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}],
+    "posted-price": [
+        POSTED | {"oracle": SAMPLED},
+        POSTED | {"pricing": {"kind": "exponential"}, "epsilon": 0.1, "threshold": 0.1, "oracle": SAMPLED},
+        POSTED | {"oracle": SAMPLED | {"samples": 130, "refresh": "submission", "probe_every": 1}, "threshold": 0.3},
+        POSTED | {"oracle": SAMPLED | {"refresh": "round"}, "threshold": 1.0},
+    ],
 }
 HIDDEN = tuple(name for name in WHOLE if name != "two-offers")  # play markets whole in which some durations show
 ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, and no value rises
@@ -125,7 +133,15 @@ def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
 @pytest.mark.slow
 @pytest.mark.compiled  # as plain Python the descent takes minutes
 @pytest.mark.parametrize(
-    "text", ["first-come:price=3", "easy-backfill", "easy-backfill:order=request", "conservative-backfill", "bid-price"]
+    "text",
+    [
+        "first-come:price=3",
+        "easy-backfill",
+        "easy-backfill:order=request",
+        "conservative-backfill",
+        "bid-price",
+        "posted-price",
+    ],
 )
 def test_scenarios_are_the_same(text):
     scenario = Scenario.load("synthetic-pipelines").with_mechanism(text)

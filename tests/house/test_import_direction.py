@@ -79,6 +79,24 @@ def sources() -> list[Path]:
     return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
+def compared_files(tree: ast.Module) -> set[str]:
+    """Return all names that come from files whose kernels a `kernel_over` lists: their cache notices these files."""
+    listed = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "kernel_over"
+        for name in node.args
+        if isinstance(name, ast.Name)
+    }
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name
+        for node in imports
+        if listed & {alias.asname or alias.name for alias in node.names}
+        for alias in node.names
+    }
+
+
 def from_our_own_files(source: str) -> list[str]:
     """Return the names that compiled functions take from other files of the package.
 
@@ -94,9 +112,11 @@ def from_our_own_files(source: str) -> list[str]:
         for alias in node.names
         if isinstance(node, ast.ImportFrom) or alias.name.startswith("marketsched")
     }
-    used = []
+    used, ours = [], ours - compared_files(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(
+            "jit" in ast.unparse(d) or "compiled" in ast.unparse(d) for d in node.decorator_list
+        ):
             names = {n.id for statement in node.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
             used += [f"{node.name} (line {node.lineno}) uses {name}" for name in sorted(names & ours)]
     return used
@@ -124,3 +144,12 @@ def test_a_kernel_that_leans_on_another_file_is_found():
         "@njit(cache=True)\ndef _kernel(x):\n    return np.sum(x) + SLACK\ndef plain():\n    return SLACK\n"
     )
     assert from_our_own_files(source) == ["_kernel (line 4) uses SLACK"]
+
+
+def test_a_kernel_over_other_files_must_list_them():
+    listed = "from marketsched.a import b, c\nfrom marketsched.d import e\n_compiled = kernel_over(b)\n"
+    fine, wrong = (
+        listed + "@_compiled\ndef f():\n    return b() + c()\n",
+        listed + "@_compiled\ndef f():\n    return e()\n",
+    )
+    assert from_our_own_files(fine) == [] and from_our_own_files(wrong) == ["f (line 5) uses e"]

@@ -16,8 +16,8 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Amount, Count, Finite, Named, Share, Whole, check_fields, legal
+from marketsched.mechanisms.posted.exact_oracle import ExactOracle
 from marketsched.mechanisms.posted.exponential import ExponentialPricing, PostedPricing
-from marketsched.mechanisms.posted.oracle import ExactOracle
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
 from refusals import refused

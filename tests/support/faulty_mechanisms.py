@@ -102,7 +102,7 @@ class ThresholdByValue(PostedPriceMechanism):
 
     def submit(self, job: Any, sow: StatementOfWork) -> Any:
         """Set the threshold after reading the report."""
-        self._planner._threshold = 1.0 if sow.value.highest >= 8 else 0.0
+        self._planner.threshold = 1.0 if sow.value.highest >= 8 else 0.0
         return super().submit(job, sow)
 
 

@@ -390,7 +390,7 @@ def test_a_draw_is_the_point_in_which_its_number_falls(weights, kernel_form):
     law, points = np.zeros(len(weights) + 2), np.zeros((2, len(weights) + 2), np.int64)
     guide = np.zeros(sample_paths.BUCKETS_PER_POINT * len(weights), np.uint16)
     rounds = np.arange(len(weights))
-    steps = sample_paths._law_kernel(rounds, rounds, np.array(weights), points, law, guide, 0, 0, guide.size)
+    steps = sample_paths.law_kernel(rounds, rounds, np.array(weights), points, law, guide, 0, 0, guide.size)
     np.testing.assert_array_equal(law[1:-1], np.cumsum(weights))
     targets, points = np.random.default_rng(5).random(path_kernels.LANES), np.zeros(path_kernels.LANES, np.uint16)
     for low, high in ((0, len(weights)), (1, len(weights)), (1, len(weights) - 1)):

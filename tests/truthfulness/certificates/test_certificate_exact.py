@@ -404,7 +404,7 @@ def test_auto_enumerates_where_that_is_cheap_and_draws_where_it_is_not(monkeypat
         )
     truth = StatementOfWork(1, 1, DeadlineValue(9.0, 30), [(2, 2, 1.0)])
     assert certify(crowd, truth, rng=0).samples == 10_000
-    monkeypatch.setattr("marketsched.mechanisms.posted.oracle.MAX_STATES", 10_000)
+    monkeypatch.setattr("marketsched.mechanisms.posted.exact_oracle.MAX_STATES", 10_000)
     refused(lambda: certify(crowd, truth, exact=True), "joint outcomes", error=TooLargeError)
 
 
