@@ -25,7 +25,7 @@ from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEn
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
-from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
 from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
@@ -116,7 +116,7 @@ class ChannelGame:
         got = np.minimum(believed.requests, self.channels.requests[offered])
         speeds = np.where(self.channels.requests[offered] > 0, got / needs, 1.0).min(axis=1)
         source = _ToldUtilities(deepcopy(self._utilities), offered, speeds, worths)
-        world = _SeenEnvironment(believed, deepcopy(self._arrivals), source, _NoOracle())
+        world = ChannelEnvironment(believed, deepcopy(self._arrivals), source, None)
         policy = self.policy(believed, np.random.default_rng(self.seed))
         uses, totals = np.zeros(believed.n_channels), np.zeros(believed.n_channels)
         nothing = np.zeros(self.n_owners)
@@ -182,22 +182,3 @@ class _ToldUtilities:
         """Return what is reported of the next slot."""
         self.true = self._source.draw()[self._offered] * self._speeds
         return np.minimum(self.true * self._worths, 1.0)
-
-
-class _NoOracle:
-    """Not defined: the best selection is not used here."""
-
-    def value(self, arrivals: NDArray[np.bool_]) -> float:
-        return 0.0
-
-
-class _SeenEnvironment(ChannelEnvironment):
-    """An environment that keeps who had a job in the slot played last."""
-
-    came: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-
-    def play(self, decision: object) -> SlotOutcome:
-        came = self._arrivals()
-        outcome = super().play(decision)
-        self.came = came
-        return outcome

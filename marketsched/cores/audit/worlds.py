@@ -32,8 +32,12 @@ from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.agents.jobs import JobGame
 from marketsched.cores.agents.ports import PortGame
 from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-from marketsched.mechanisms.allocation.esdp.bandit_references import Cucb
-from marketsched.mechanisms.allocation.esdp.baselines import HighestUtilityFirst, LongestWaitingFirst, LowestCostFirst
+from marketsched.mechanisms.allocation.esdp.baselines import (
+    Cucb,
+    HighestUtilityFirst,
+    LongestWaitingFirst,
+    LowestCostFirst,
+)
 from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities

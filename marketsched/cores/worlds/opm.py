@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.cores.agents.jobs import PAYMENTS, JobGame
-from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, PolicyOutcome, Reference
+from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
 from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
@@ -23,6 +23,7 @@ from marketsched.mechanisms.memory import check_memory
 
 if TYPE_CHECKING:
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
     from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
@@ -89,7 +90,7 @@ class OpmWorld(CoreWorld):
             return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
         return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
-    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
+    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
@@ -103,13 +104,13 @@ class OpmWorld(CoreWorld):
         known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
         return choice.build(**known, rng=rng)
 
-    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
         """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
         return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
 
-    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same machines and jobs, with an owner of each job."""
 
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities

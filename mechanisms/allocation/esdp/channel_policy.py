@@ -130,7 +130,7 @@ class ChannelStatistics:
         return ScaledStatistics(values, np.ceil(scale**2 * finite), unseen)
 
 
-class _SelectionProblem(Protocol):
+class SelectionProblem(Protocol):
     """The budgeted problems ESDP (20) over some kind of channels: `BudgetedProblem`, or that of gangs."""
 
     def solve(
@@ -234,7 +234,7 @@ class Channels:
             return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
         return None
 
-    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> _SelectionProblem:
+    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> SelectionProblem:
         """Return the budgeted problems over these channels.
 
         Raises
