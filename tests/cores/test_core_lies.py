@@ -1,6 +1,7 @@
 """Lies to the allocation cores: known ones are found, the truthful are not accused, fresh worlds decide."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from marketsched.cores.agents.reports import (
 )
 from marketsched.cores.audit.auditing import COLUMNS, AuditCase, core_lies_table, published_cases
 from marketsched.cores.audit.searching import score_lie, search_core_lies
-from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.allocation import (
     BinPacking,
     BipartiteCluster,
@@ -38,6 +39,8 @@ from marketsched.mechanisms.allocation import (
 )
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from small_core_games import SLOTS, fair, fixed, one_job, parts, two_channels, two_ports
+
+PortWorld, ChannelWorld, JobWorld = (partial(PublishedGames, core) for core in ("ogasched", "esdp", "opm"))
 
 pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long for plain kernels
 

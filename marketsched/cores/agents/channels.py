@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from marketsched.cores.agents.games import OwnersSlot, all_reports
 from marketsched.cores.agents.reports import ChannelReport, CorePublic
+from marketsched.cores.core import ESDP
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
@@ -29,8 +30,6 @@ from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
 from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
-
-PAYMENTS = ("none", "displaced utility")
 
 ChannelPolicyMaker = Callable[[Channels, np.random.Generator], Policy]
 
@@ -72,7 +71,7 @@ class ChannelGame:
     (array([0.5, 1.8]), array([1. , 2.4]))
     """
 
-    core = "esdp"
+    core = ESDP.name
 
     @legal
     def __init__(
@@ -82,7 +81,7 @@ class ChannelGame:
         utilities: UtilitySource,
         slots: Count,
         policy: ChannelPolicyMaker,
-        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
+        payment: Annotated[str, Named(ESDP.payments)] = "none",
         seed: Seed = 0,
     ) -> None:
         if len(utilities.means) != channels.n_channels:

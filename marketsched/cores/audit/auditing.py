@@ -10,7 +10,7 @@ Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from marketsched.config.scenario import Scenario
 from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
-from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import Estimate
@@ -66,48 +66,36 @@ class AuditCase:
     world: World
 
 
+PUBLISHED = {
+    "ogasched": {
+        "ogasched": ("none", "capacity prices"),
+        "fairness": ("none",),
+        "drf": ("none",),
+        "binpacking": ("none",),
+    },
+    "esdp": {
+        "esdp": ("none", "displaced utility"),
+        "cucb": ("none", "displaced utility"),
+        "hauf": ("none",),
+        "lcf": ("none",),
+        "lwtf": ("none",),
+    },
+    "opm": {
+        "opm": ("none", "displaced work", "spending"),
+        "fair": ("none", "spending"),
+        "deadline-aware": ("none", "spending"),
+    },
+}  # payments of each policy, by core
+
+
 def published_cases() -> list[AuditCase]:
     """Return the cases of the product's own table: every core with and without payments, and the policies beside it."""
-    makers: list[tuple[str, Callable[[str, str], World], list[tuple[str, str]]]] = [
-        (
-            "ogasched",
-            lambda policy, payment: PortWorld(policy, payment),
-            [
-                ("ogasched", "none"),
-                ("ogasched", "capacity prices"),
-                ("fairness", "none"),
-                ("drf", "none"),
-                ("binpacking", "none"),
-            ],
-        ),
-        (
-            "esdp",
-            lambda policy, payment: ChannelWorld(policy, payment),
-            [
-                ("esdp", "none"),
-                ("esdp", "displaced utility"),
-                ("cucb", "none"),
-                ("cucb", "displaced utility"),
-                ("hauf", "none"),
-                ("lcf", "none"),
-                ("lwtf", "none"),
-            ],
-        ),
-        (
-            "opm",
-            lambda policy, payment: JobWorld(policy, payment),
-            [
-                ("opm", "none"),
-                ("opm", "displaced work"),
-                ("opm", "spending"),
-                ("fair", "none"),
-                ("fair", "spending"),
-                ("deadline-aware", "none"),
-                ("deadline-aware", "spending"),
-            ],
-        ),
+    return [
+        AuditCase(core, policy, payment, PublishedGames(core, policy, payment))
+        for core, policies in PUBLISHED.items()
+        for policy, payments in policies.items()
+        for payment in payments
     ]
-    return [AuditCase(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Results of policies in the same world: earnings, observations, and the best allocation.
 
 Three kinds: a run of every policy (``cluster``), a comparison over seeds (``policies``), and comparisons
-for several values of a key (``over``). The names of a core's goal and reference are in its labels.
+for several values of a key (``over``). A core's description (`marketsched.cores.core`) names its goal and reference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rich.console import Group
 from rich.text import Text
 
 from marketsched.cores import results
-from marketsched.cores.sections.labels import LABELS, CoreLabels, FigureColumn
+from marketsched.cores.core import CORES, Core, FigureColumn
 from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
 from marketsched.results.views import amount, decimals, number, percent, plain_table
@@ -30,8 +30,8 @@ class _Policies(ResultKind):
     compared = "policies"
     by: ClassVar[tuple[str, ...]] = ("policy",)
 
-    def labels(self, result: Result) -> CoreLabels:
-        return LABELS[result.meta["core"]]
+    def labels(self, result: Result) -> Core:
+        return CORES[result.meta["core"]]
 
 
 class RunKind(_Policies):
@@ -179,7 +179,7 @@ def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
     return {"jobs": results.jobs_figure.jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
 
 
-def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
+def _earned(rows: Sequence[Mapping[str, Any]], words: Core) -> WordTable:
     """What every policy earned, and how its regret grows."""
     based = any(math.isfinite(row["over_baseline"]) for row in rows)
     table = _table(
@@ -215,7 +215,7 @@ def _table(*titles: str, first: str = "") -> WordTable:
     return table
 
 
-def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: Core) -> WordTable:
     """What the leading policy earns over every other one, and what the reference does."""
     lead = meta["lead"]
     star = words.star
@@ -239,7 +239,7 @@ def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], wor
     return table
 
 
-def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
+def _comparison_remarks(found: Result, words: Core) -> list[str]:
     """Return the notes below a comparison, one sentence each."""
     meta, rows = found.meta, found.records()
     remarks = [
@@ -271,7 +271,7 @@ def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
     return remarks + _remarks(rows, words)
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], words: Core) -> list[str]:
     """Return what holds for a run and for a comparison alike."""
     remarks = []
     seeing = [row["policy"] for row in rows if row["observes"] != "nothing"]
@@ -299,7 +299,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
     return remarks
 
 
-def _world(meta: Mapping[str, Any], words: CoreLabels) -> str:
+def _world(meta: Mapping[str, Any], words: Core) -> str:
     return f"{meta['scenario']}: {words.world.format(**meta)}"
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.channels import PAYMENTS, ChannelGame
+from marketsched.cores.agents.channels import ChannelGame
+from marketsched.cores.core import ESDP, Core
 from marketsched.cores.worlds.world import CoreWorld, Reference
 from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
@@ -52,7 +53,7 @@ class EsdpWorld(CoreWorld):
         If parts do not fit each other: before anything is played.
     """
 
-    goal: ClassVar[str] = "utility"
+    core: ClassVar[Core] = ESDP
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class EsdpWorld(CoreWorld):
         """Return all payments: they need only means of observations."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
-        return PAYMENTS
+        return self.core.payments
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same channels, arrivals and utilities, with an owner of each port."""

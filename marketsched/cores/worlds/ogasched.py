@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.ports import PAYMENTS, PortGame
+from marketsched.cores.agents.ports import PortGame
+from marketsched.cores.core import OGASCHED, Core
 from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
@@ -39,7 +40,7 @@ class OgaSchedWorld(CoreWorld):
     ``gangs`` divides the requests of the ports among tasks.
     """
 
-    goal: ClassVar[str] = "reward"
+    core: ClassVar[Core] = OGASCHED
 
     def __init__(
         self,
@@ -79,7 +80,8 @@ class OgaSchedWorld(CoreWorld):
         if isinstance(self.cluster, WeightedCluster):
             raise InvalidParameterError("cluster.instance: expected no weights or joint gains where owners may lie")
         made = self.policy(choice, 1)
-        return PAYMENTS if isinstance(made, OgaSched) and made.observes == "nothing" else PAYMENTS[:1]
+        priced = isinstance(made, OgaSched) and made.observes == "nothing"
+        return self.core.payments if priced else self.core.payments[:1]
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same cluster and arrivals, with an owner of each port."""

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.jobs import PAYMENTS, JobGame
+from marketsched.cores.agents.jobs import JobGame
+from marketsched.cores.core import OPM, Core
 from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
 from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
@@ -64,9 +65,11 @@ class OpmWorld(CoreWorld):
         Of service rates, and of policies that draw; all have a copy.
     capacities : array of float, shape (M,), optional
         Of machines that hold several tasks.
+    owners : array of int, shape (N,), optional
+        Owner of each job, from 0; by default every job has its own.
     """
 
-    goal: ClassVar[str] = "utility"
+    core: ClassVar[Core] = OPM
 
     def __init__(
         self,
@@ -76,11 +79,12 @@ class OpmWorld(CoreWorld):
         speeds_rng: np.random.Generator,
         policy_rng: np.random.Generator,
         capacities: NDArray[np.float64] | None = None,
+        owners: NDArray[np.int64] | None = None,
     ) -> None:
         self.jobs, self.slots, self.capacities = jobs, slots, capacities
         self._availability, self._share, self._speeds = machines.availability, machines.share, machines.speeds
         self.rates, self.prices = machines.rates, machines.prices
-        self._speeds_rng, self._policy_rng = speeds_rng, policy_rng
+        self._speeds_rng, self._policy_rng, self._owners = speeds_rng, policy_rng, owners
 
     def environment(self) -> MachineEnvironment:
         """Return an environment at its first slot; all have the same jobs, states and speeds."""
@@ -108,7 +112,7 @@ class OpmWorld(CoreWorld):
         """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
-        return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
+        return self.core.payments if self.policy(choice, self.slots).observes == "jobs" else self.core.payments[:1]
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same machines and jobs, with an owner of each job."""
@@ -117,8 +121,8 @@ class OpmWorld(CoreWorld):
             own = deepcopy(self._policy_rng)  # as `policy` gives it
             return choice.build(prices=prices, horizon=self.slots, rates=self.rates, capacities=None, rng=own)
 
-        rates, speeds = self._speeds_rng, self._speeds
-        return JobGame(self.jobs, self.prices, self._availability, policy, payment, rates=rates, speeds=speeds)
+        parts = (self.jobs, self.prices, self._availability, policy, payment, self._owners)
+        return JobGame(*parts, rates=self._speeds_rng, speeds=self._speeds)
 
     def reference(self, slots: int) -> Reference:
         """Return the optimum of OPM (6), by which schedulers are compared; NaN if its program would be too large.

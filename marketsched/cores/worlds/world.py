@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.core import Core
     from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
 
@@ -47,13 +48,13 @@ class CoreWorld(ABC):
 
     Attributes
     ----------
-    goal : str
-        The measure that policies are to maximise.
+    core : Core
+        Of which it is a world; policies are to maximise the measure ``core.goal``.
     slots : int
         T.
     """
 
-    goal: ClassVar[str]
+    core: ClassVar[Core]
     slots: int
 
     @abstractmethod
@@ -82,7 +83,7 @@ class CoreWorld(ABC):
 
     def earned(self, record: SlotRecord, slots: int) -> float:
         """Return what counts against the reference in the first ``slots`` slots of a record: here, the goal."""
-        return float(record[self.goal][:slots].sum())
+        return float(record[self.core.goal][:slots].sum())
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return what else there is to tell of a policy that was just played for ``slots`` slots."""

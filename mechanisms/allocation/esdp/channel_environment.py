@@ -78,11 +78,6 @@ class ChannelEnvironment(ArrivalStage):
         self.begin()
 
     @property
-    def scaling(self) -> str:
-        """How utilities came to lie in [0, 1], in words for a table's foot."""
-        return self._utilities.scaling
-
-    @property
     def slots(self) -> int | None:
         """How many slots arrivals and utilities last; None: no last one."""
         known = [n for n in (self._arrivals.slots, self._utilities.slots) if n is not None]
