@@ -23,17 +23,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT
-from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels, SelectionProblem
+from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, BudgetedProblem
+from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.legal import Amount, Memory, legal
 from marketsched.mechanisms.randomness import generator_of
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.esdp.gang import GangProblem
 
 
 class _GreedyPolicy(ChannelPolicy):
@@ -192,7 +195,7 @@ class LongestWaitingFirst(_GreedyPolicy):
 
 
 def _best(
-    problem: SelectionProblem,
+    problem: BudgetedProblem | GangProblem,
     indices: NDArray[np.float64],
     present: NDArray[np.bool_],
     unseen: NDArray[np.bool_] | None = None,
