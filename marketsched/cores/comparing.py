@@ -20,8 +20,8 @@ import pandas as pd
 
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.config.scenario import Scenario
+from marketsched.cores.core import FigureColumn
 from marketsched.cores.playing import PlayedPolicy, jobs_table, play, policy_rows, slots_table
-from marketsched.cores.sections.labels import FigureColumn
 from marketsched.cores.worlds.world import CoreWorld, Reference
 from marketsched.mechanisms.allocation.regret import fitted_growth
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord
@@ -49,7 +49,7 @@ class PolicyContest:
     ) -> None:
         self._base, self._core, self._data = base, base.cluster, data
         self._choices = self._core.choices(policies)
-        grows = optimum and growth and self._core.labels.grows
+        grows = optimum and growth and self._core.about.grows
         self._horizons = horizons_of(self._core.slots) if grows else [self._core.slots]
         self._measured = self._horizons if optimum else []
         self.labels = [choice.label for choice in self._choices]
@@ -57,30 +57,30 @@ class PolicyContest:
 
     def play(self, seed: int, tell: Tell) -> Found:
         """Play every policy in the world of one seed."""
-        world, labels = self._core.world(seed, data=self._data), self._core.labels
+        world = self._core.world(seed, data=self._data)
         played = []
         for choice in self._choices:
             tell(f"seed {seed}, {choice.label}")
             played.append(play(world, choice, world.slots))
         references = {}
         for slots in self._measured:
-            tell(f"seed {seed}, {labels.reference} of {slots} slots")
+            tell(f"seed {seed}, {world.core.reference} of {slots} slots")
             references[slots] = world.reference(slots)
-        rows = policy_rows(world, played, references.get(world.slots, Reference()), baseline=labels.baseline)
+        rows = policy_rows(world, played, references.get(world.slots, Reference()))
         about = {"scenario": self._base.name, "seed": seed}
         jobs = jobs_table(played)
         return {
             "sizes": [world.sizes()],
             "runs": [{**about, **row, "seconds": each.seconds} for row, each in zip(rows, played, strict=True)],
             "regrets": _regret_rows(world, seed, played, references) if len(self._horizons) > 1 else [],
-            "curves": [_curves_table(seed, each.choice.label, each.record, world.goal) for each in played],
+            "curves": [_curves_table(seed, each.choice.label, each.record, world.core.goal) for each in played],
             "jobs": [jobs if jobs.empty else jobs.assign(seed=seed)],
         }
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per policy; see `policies_table`."""
         growth = growth_table(tables["regrets"], self.labels, CONFIDENCE)
-        return policies_table(tables["runs"], self.labels, growth, self._core.labels.columns)
+        return policies_table(tables["runs"], self.labels, growth, self._core.about.columns)
 
     def about(self, found: Found) -> dict[str, Any]:
         """Return who leads, slots and horizons, and the sizes of the first seed's world."""
@@ -208,7 +208,7 @@ def _regret_rows(
                     "policy": each.choice.label,
                     "observes": record.observes,
                     "slots": slots,
-                    "reward": float(record[world.goal][:slots].sum()),
+                    "reward": float(record[world.core.goal][:slots].sum()),
                     "reference": best.value,
                     "reference_gap": best.gap,
                     "regret": best.value - world.earned(record, slots),

@@ -14,7 +14,6 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.parallel import Where
 from marketsched.play.running import Progress
 from marketsched.play.versions import versions
 from marketsched.results.result import Result
@@ -29,13 +28,9 @@ def compare_over(
     seed: int = 0,
     *,
     source: str = "scenario",
-    data: str | PathLike[str] | None = None,
-    optimum_seconds: float | None = None,
-    jobs: int = 1,
-    executor: Where | None = None,
-    keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     keep_interrupted: bool = False,
+    **options: Any,
 ) -> Result:
     """Compare policies once for each value of one key of a cluster scenario.
 
@@ -47,7 +42,7 @@ def compare_over(
         Dotted, as in ``cluster.instance.contention``.
     values : sequence
         Its values, in the order of the results.
-    mechanisms, runs, seed, data, optimum_seconds, jobs, executor, keep, progress, keep_interrupted
+    mechanisms, runs, seed, progress, keep_interrupted, **options
         As in :func:`marketsched.comparisons.comparing.compare`; every value has the same seeds.
     source : str
         What to call the scenario in an error line.
@@ -84,16 +79,7 @@ def compare_over(
     try:
         for value, text, each in zip(values, told, scenarios, strict=True):
             step = _told(progress, len(found), len(values), text)
-            options = {
-                "data": data,
-                "optimum_seconds": optimum_seconds,
-                "growth": False,
-                "jobs": jobs,
-                "executor": executor,
-                "keep": keep,
-                "progress": step,
-            }
-            found.append((value, compare(each, mechanisms, runs, seed, **options)))  # type: ignore[arg-type]
+            found.append((value, compare(each, mechanisms, runs, seed, growth=False, progress=step, **options)))
     except KeyboardInterrupt:
         if not keep_interrupted or not found:
             raise

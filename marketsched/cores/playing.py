@@ -71,7 +71,7 @@ def run_policies(
             done = len(played) * world.slots
             played.append(play(world, choice, world.slots, lambda t: tell(done + t, total, choice.label)))  # noqa: B023
         if optimum:
-            tell(total, total, core.labels.reference)
+            tell(total, total, core.about.reference)
             best = world.reference(world.slots)
     except KeyboardInterrupt:
         if not keep_interrupted or not played:
@@ -82,7 +82,7 @@ def run_policies(
         "core": core.core,
         "seed": seed,
         "slots": world.slots,
-        "goal": world.goal,
+        "goal": world.core.goal,
         "policies": [choice.label for choice in choices],
         "lead": choices[0].label,
         **world.sizes(),
@@ -90,8 +90,10 @@ def run_policies(
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    slots = pd.concat([slots_table(each.choice.label, each.record, world.goal) for each in played], ignore_index=True)
-    summary = pd.DataFrame(policy_rows(world, played, best, baseline=core.labels.baseline))
+    slots = pd.concat(
+        [slots_table(each.choice.label, each.record, world.core.goal) for each in played], ignore_index=True
+    )
+    summary = pd.DataFrame(policy_rows(world, played, best))
     jobs = jobs_table(played)
     tables = {"slots": slots, **({} if jobs.empty else {"jobs": jobs})}
     if model:
@@ -142,9 +144,7 @@ def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
     return pd.DataFrame({**about, **measures, "cumulative_reward": total, "average_reward": total / slots})
 
 
-def policy_rows(
-    world: CoreWorld, played: Sequence[PlayedPolicy], best: Reference, *, baseline: str = ""
-) -> list[dict[str, Any]]:
+def policy_rows(world: CoreWorld, played: Sequence[PlayedPolicy], best: Reference) -> list[dict[str, Any]]:
     """Return one row per policy of one world: totals, ratios, and regret against the best there could be.
 
     Parameters
@@ -155,8 +155,6 @@ def policy_rows(
         The first is the one whose total is divided by the others'.
     best : Reference
         Of all slots; NaN: not known.
-    baseline : str
-        See `with_ratios`.
     """
     rows = []
     for each in played:
@@ -168,8 +166,8 @@ def policy_rows(
                 "rules": each.choice.said(),
                 "slots": record.slots,
                 **{name: record.total(name) for name in record.measures},
-                "reward": record.total(world.goal),
-                "reward_per_slot": record.total(world.goal) / record.slots,
+                "reward": record.total(world.core.goal),
+                "reward_per_slot": record.total(world.core.goal) / record.slots,
                 "earned": world.earned(record, record.slots),
                 **each.outcome.figures,
                 "reference": best.value,
@@ -178,7 +176,7 @@ def policy_rows(
                 "regret_bound": each.outcome.regret_bound,
             }
         )
-    return with_ratios(rows, played[0].choice.label, baseline)
+    return with_ratios(rows, played[0].choice.label, world.core.baseline)
 
 
 def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:

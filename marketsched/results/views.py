@@ -171,8 +171,8 @@ class Column:
     cell: Callable[[Mapping[str, Any]], str]
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], name: Column, columns: Sequence[Column], room: int = 10) -> WordTable:
-    """Return a table as `plain_table` lays it out, with a row for each of ``rows``.
+def table_of(rows: Iterable[Mapping[str, Any]], name: Column, columns: Sequence[Column], **look: Any) -> WordTable:
+    """Return a table as `plain_table` lays it out, with a row for each of ``rows``; ``look`` as there.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def table_of(rows: Iterable[Mapping[str, Any]], name: Column, columns: Sequence[
     >>> table_of([{"who": "ann", "n": 3}], Column("", lambda row: row["who"]), [seats]).rows
     [('ann', '3')]
     """
-    table = plain_table(*(column.title for column in columns), first=name.title, room=room)
+    table = plain_table(*(column.title for column in columns), first=name.title, **{"room": 10, **look})
     for row in rows:
         table.add_row(name.cell(row), *(column.cell(row) for column in columns))
     return table

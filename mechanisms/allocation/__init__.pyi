@@ -2,13 +2,13 @@ from .arrivals import BernoulliArrivals as BernoulliArrivals
 from .arrivals import BinomialArrivals as BinomialArrivals
 from .arrivals import RecordedArrivals as RecordedArrivals
 from .arrivals import count_arrivals as count_arrivals
-from .esdp.bandit_references import Cucb as Cucb
-from .esdp.bandit_references import FollowTheLeader as FollowTheLeader
-from .esdp.bandit_references import ThompsonSampling as ThompsonSampling
-from .esdp.bandit_references import TrueMeanOracle as TrueMeanOracle
+from .esdp.baselines import Cucb as Cucb
+from .esdp.baselines import FollowTheLeader as FollowTheLeader
 from .esdp.baselines import HighestUtilityFirst as HighestUtilityFirst
 from .esdp.baselines import LongestWaitingFirst as LongestWaitingFirst
 from .esdp.baselines import LowestCostFirst as LowestCostFirst
+from .esdp.baselines import ThompsonSampling as ThompsonSampling
+from .esdp.baselines import TrueMeanOracle as TrueMeanOracle
 from .esdp.budgeted import BudgetedSolution as BudgetedSolution
 from .esdp.budgeted import solve_budgeted as solve_budgeted
 from .esdp.channel_environment import ChannelEnvironment as ChannelEnvironment

@@ -9,13 +9,13 @@ arrivals.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.arrays import count_array, float_array
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Whole, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
 
@@ -185,6 +185,76 @@ class RecordedArrivals:
     def at_most_one(self) -> RecordedArrivals:
         """Return whether there was a job at all, per slot and port: what OgaSched (1) can represent."""
         return RecordedArrivals(self.counts > 0)
+
+
+class ArrivalStage:
+    """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
+
+    Parameters
+    ----------
+    arrivals : ArrivalProcess
+        Owned by the stage from now on.
+    n_ports : int
+        L of the cluster; a subclass calls `begin` when it has all that it needs.
+
+    Attributes
+    ----------
+    arrival_counts : ndarray of int, shape (n_ports,)
+        Jobs of each port in the slots played so far: what the best fixed allocation is computed from.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the ports disagree in number, or more than one job may come to a port in one slot.
+    """
+
+    def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:
+        if arrivals.n_ports != n_ports:
+            raise InvalidParameterError(f"arrivals have {arrivals.n_ports} ports: expected {n_ports}, as the cluster")
+        if arrivals.most.max() > 1:
+            raise InvalidParameterError(
+                f"port {int(arrivals.most.argmax())} can get {arrivals.most.max()} jobs in one slot: expected at most "
+                "1 (PortCopies gives every job a port of its own)"
+            )
+        self._arrivals = arrivals
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots the arrivals last."""
+        return self._arrivals.slots
+
+    def begin(self) -> None:
+        """Go back to the first slot; the same arrivals come again."""
+        self._arrivals.begin()
+        self._drawn: NDArray[np.int64] | None = None
+        self._slot, self._observed = 1, False
+        self.arrival_counts: NDArray[np.int64] = np.zeros(self._arrivals.n_ports, dtype=np.int64)
+
+    def observation(self, observes: str) -> tuple[Any, ...]:
+        """Return nothing, or the slot's counts; these are drawn only for a policy that observes them.
+
+        Raises
+        ------
+        DecisionError
+            If the slot was observed already: the loop observes it once, so another caller has.
+        """
+        if self._observed:
+            raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
+        self._observed = True
+        return (self._draw(),) if observes == "arrivals" else ()
+
+    def _draw(self) -> NDArray[np.int64]:
+        """Return the slot's counts, the same ones until the slot is over; the loop has observed it before."""
+        if not self._observed:
+            raise DecisionError(f"slot {self._slot} is played before it is observed: expected the loop's order")
+        if self._drawn is None:
+            self._drawn = self._arrivals.draw()
+        return self._drawn
+
+    def _end_slot(self) -> None:
+        self.arrival_counts += self._draw()
+        self._drawn = None
+        self._slot, self._observed = self._slot + 1, False
 
 
 @legal

@@ -9,8 +9,8 @@ import pytest
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.cores.comparing import curve_points, growth_table, horizons_of, policies_table
+from marketsched.cores.core import OGASCHED
 from marketsched.cores.playing import with_ratios
-from marketsched.cores.sections.labels import OGASCHED
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play.running import run as run_scenario
 from marketsched.results.paired_statistics import ratio, spread

@@ -1,6 +1,7 @@
 """Reports to the allocation cores: lies are legal and leave the truth alone; what is illegal is named."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from marketsched.cores.agents.reports import (
 )
 from marketsched.cores.audit.auditing import core_lies_table
 from marketsched.cores.audit.searching import search_core_lies
-from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.allocation import OgaSched
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from refusals import refused
 from small_core_games import one_job, two_channels, two_ports
+
+PortWorld, ChannelWorld, JobWorld = (partial(PublishedGames, core) for core in ("ogasched", "esdp", "opm"))
 
 
 def test_hidden_channels_are_the_crowded_ones_and_never_all():

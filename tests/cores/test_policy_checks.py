@@ -3,13 +3,13 @@
 import pytest
 
 from marketsched.cores import check_policy
-from marketsched.cores.audit.worlds import PortWorld
+from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.cores.testing import policy_tests
 
 pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long for plain kernels
 
 test_free_shares_in_one_line = policy_tests(
-    PortWorld("fairness", "none"),
+    PublishedGames("ogasched", "fairness"),
     search_worlds=4,
     fresh_worlds=20,
     except_for={"truthful in drawn worlds": "without payments, asking for more pays"},
@@ -18,6 +18,6 @@ test_free_shares_in_one_line = policy_tests(
 
 @pytest.mark.slow
 def test_a_policy_without_payments_fails():
-    report = check_policy(PortWorld("ogasched", "none"), search_worlds=4, fresh_worlds=20)
+    report = check_policy(PublishedGames("ogasched"), search_worlds=4, fresh_worlds=20)
     assert {result.name for result in report.failed} == {"truthful in drawn worlds"}
     assert "score_lie(world" in report["truthful in drawn worlds"].detail

@@ -20,17 +20,16 @@ from numpy.typing import NDArray
 
 from marketsched.cores.agents.games import OwnersSlot, all_reports
 from marketsched.cores.agents.reports import ChannelReport, CorePublic
+from marketsched.cores.core import ESDP
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
-from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
 from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
-
-PAYMENTS = ("none", "displaced utility")
 
 ChannelPolicyMaker = Callable[[Channels, np.random.Generator], Policy]
 
@@ -72,7 +71,7 @@ class ChannelGame:
     (array([0.5, 1.8]), array([1. , 2.4]))
     """
 
-    core = "esdp"
+    core = ESDP.name
 
     @legal
     def __init__(
@@ -82,7 +81,7 @@ class ChannelGame:
         utilities: UtilitySource,
         slots: Count,
         policy: ChannelPolicyMaker,
-        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
+        payment: Annotated[str, Named(ESDP.payments)] = "none",
         seed: Seed = 0,
     ) -> None:
         if len(utilities.means) != channels.n_channels:
@@ -116,7 +115,7 @@ class ChannelGame:
         got = np.minimum(believed.requests, self.channels.requests[offered])
         speeds = np.where(self.channels.requests[offered] > 0, got / needs, 1.0).min(axis=1)
         source = _ToldUtilities(deepcopy(self._utilities), offered, speeds, worths)
-        world = _SeenEnvironment(believed, deepcopy(self._arrivals), source, _NoOracle())
+        world = ChannelEnvironment(believed, deepcopy(self._arrivals), source, None)
         policy = self.policy(believed, np.random.default_rng(self.seed))
         uses, totals = np.zeros(believed.n_channels), np.zeros(believed.n_channels)
         nothing = np.zeros(self.n_owners)
@@ -182,22 +181,3 @@ class _ToldUtilities:
         """Return what is reported of the next slot."""
         self.true = self._source.draw()[self._offered] * self._speeds
         return np.minimum(self.true * self._worths, 1.0)
-
-
-class _NoOracle:
-    """Not defined: the best selection is not used here."""
-
-    def value(self, arrivals: NDArray[np.bool_]) -> float:
-        return 0.0
-
-
-class _SeenEnvironment(ChannelEnvironment):
-    """An environment that keeps who had a job in the slot played last."""
-
-    came: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-
-    def play(self, decision: object) -> SlotOutcome:
-        came = self._arrivals()
-        outcome = super().play(decision)
-        self.came = came
-        return outcome

@@ -29,27 +29,22 @@ class OwnersSlot(NamedTuple):
 
 
 class CoreGame(Protocol):
-    """The interface of a core with owners, for the search and the Mesa model."""
+    """The interface of a core with owners, for the search and the Mesa model.
 
-    @property
-    def core(self) -> str:
-        """``"ogasched"``, ``"esdp"`` or ``"opm"``: which lies make sense."""
-        ...
+    Attributes
+    ----------
+    core : str
+        Its name: which lies make sense.
+    n_owners, slots : int
+        How many owners there are, and T.
+    public : CorePublic
+        Public information of all owners.
+    """
 
-    @property
-    def n_owners(self) -> int:
-        """How many owners there are."""
-        ...
-
-    @property
-    def slots(self) -> int:
-        """T."""
-        ...
-
-    @property
-    def public(self) -> CorePublic:
-        """Public information of all owners."""
-        ...
+    core: str
+    n_owners: int
+    slots: int
+    public: CorePublic
 
     def truth(self, owner: int) -> Any:
         """Return the true report of an owner."""

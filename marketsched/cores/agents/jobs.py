@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.cores.agents.games import OwnersSlot, all_reports
 from marketsched.cores.agents.reports import CorePublic, JobReport
+from marketsched.cores.core import OPM
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
@@ -34,8 +35,6 @@ from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
 from marketsched.mechanisms.arrays import count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Named, Seed, legal
-
-PAYMENTS = ("none", "displaced work", "spending")
 
 SchedulerMaker = Callable[[NDArray[np.float64], int, np.random.Generator], Policy]
 
@@ -75,7 +74,7 @@ class JobGame:
     (2, array([1.38, 2.48]))
     """
 
-    core = "opm"
+    core = OPM.name
 
     @legal
     def __init__(
@@ -84,7 +83,7 @@ class JobGame:
         prices: ArrayLike,
         availability: AvailabilityProcess,
         policy: SchedulerMaker,
-        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
+        payment: Annotated[str, Named(OPM.payments)] = "none",
         owners: ArrayLike | None = None,
         seed: Seed = 0,
         rates: np.random.Generator | None = None,

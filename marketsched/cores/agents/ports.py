@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from marketsched.cores.agents.games import OwnersSlot, all_reports
 from marketsched.cores.agents.reports import CorePublic, PortReport
+from marketsched.cores.core import OGASCHED
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
@@ -48,7 +49,6 @@ from marketsched.mechanisms.arrays import bool_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Named, Whole, legal
 
-PAYMENTS = ("none", "capacity prices")
 FINEST = 24  # denominator of a worth
 
 PolicyMaker = Callable[[BipartiteCluster, int], Policy]
@@ -82,7 +82,7 @@ class PortGame:
     (array([0.375, 0.375]), array([0.5625, 0.1875]))
     """
 
-    core = "ogasched"
+    core = OGASCHED.name
 
     @legal
     def __init__(
@@ -91,7 +91,7 @@ class PortGame:
         arrivals: ArrivalProcess,
         slots: int,
         policy: PolicyMaker,
-        payment: Annotated[str, Named(tuple(PAYMENTS))] = "none",
+        payment: Annotated[str, Named(OGASCHED.payments)] = "none",
     ) -> None:
         self.cluster, self.policy = cluster, policy
         self.slots = Whole(1, LARGEST_WHOLE if arrivals.slots is None else arrivals.slots).check("slots", slots)

@@ -10,50 +10,26 @@ Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from marketsched.config.scenario import Scenario
 from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
-from marketsched.cores.audit.worlds import ChannelWorld, JobWorld, PortWorld
+from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import Estimate
 from marketsched.results.result import Result
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from marketsched.config.scenario import Scenario
     from marketsched.cores.sections.core import ClusterCore
     from marketsched.cores.sections.policies import PolicyChoice
-
-COLUMNS = (
-    "core",
-    "policy",
-    "payment",
-    "family",
-    "lie",
-    "best",
-    "gain_percent",
-    "gain_low",
-    "gain_high",
-    "of_value_percent",
-    "of_value_low",
-    "of_value_high",
-    "searched_of_value_percent",
-    "others_percent",
-    "others_low",
-    "others_high",
-    "gain",
-    "truthful_utility",
-    "truthful_value",
-    "worlds",
-    "pays",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,62 +42,36 @@ class AuditCase:
     world: World
 
 
+PUBLISHED = {
+    "ogasched": {
+        "ogasched": ("none", "capacity prices"),
+        "fairness": ("none",),
+        "drf": ("none",),
+        "binpacking": ("none",),
+    },
+    "esdp": {
+        "esdp": ("none", "displaced utility"),
+        "cucb": ("none", "displaced utility"),
+        "hauf": ("none",),
+        "lcf": ("none",),
+        "lwtf": ("none",),
+    },
+    "opm": {
+        "opm": ("none", "displaced work", "spending"),
+        "fair": ("none", "spending"),
+        "deadline-aware": ("none", "spending"),
+    },
+}  # payments of each policy, by core
+
+
 def published_cases() -> list[AuditCase]:
     """Return the cases of the product's own table: every core with and without payments, and the policies beside it."""
-    makers: list[tuple[str, Callable[[str, str], World], list[tuple[str, str]]]] = [
-        (
-            "ogasched",
-            lambda policy, payment: PortWorld(policy, payment),
-            [
-                ("ogasched", "none"),
-                ("ogasched", "capacity prices"),
-                ("fairness", "none"),
-                ("drf", "none"),
-                ("binpacking", "none"),
-            ],
-        ),
-        (
-            "esdp",
-            lambda policy, payment: ChannelWorld(policy, payment),
-            [
-                ("esdp", "none"),
-                ("esdp", "displaced utility"),
-                ("cucb", "none"),
-                ("cucb", "displaced utility"),
-                ("hauf", "none"),
-                ("lcf", "none"),
-                ("lwtf", "none"),
-            ],
-        ),
-        (
-            "opm",
-            lambda policy, payment: JobWorld(policy, payment),
-            [
-                ("opm", "none"),
-                ("opm", "displaced work"),
-                ("opm", "spending"),
-                ("fair", "none"),
-                ("fair", "spending"),
-                ("deadline-aware", "none"),
-                ("deadline-aware", "spending"),
-            ],
-        ),
+    return [
+        AuditCase(core, policy, payment, PublishedGames(core, policy, payment))
+        for core, policies in PUBLISHED.items()
+        for policy, payments in policies.items()
+        for payment in payments
     ]
-    return [AuditCase(core, *pair, make(*pair)) for core, make, pairs in makers for pair in pairs]
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioGames:
-    """The games of a cluster scenario: a function from a seed to a game."""
-
-    cluster: ClusterCore
-    choice: PolicyChoice
-    payment: str
-    data: str | PathLike[str] | None = None
-
-    def __call__(self, seed: int) -> CoreGame:
-        """Return the game of a seed, folded to those of a run."""
-        return self.cluster.world(seed % 2**53, data=self.data).game(self.choice, self.payment)
 
 
 def audit_cores(
@@ -161,15 +111,15 @@ def audit_cores(
         If the scenario needs a trace that is not there or damaged.
     """
     base = Scenario.of(scenario, kind="cluster")
-    choices = base.cluster.choices(policies)
-    world = base.cluster.world(seed, data=data)
+    core: ClusterCore = base.cluster
+    choices, world = core.choices(policies), core.world(seed, data=data)
     cases = [
-        AuditCase(base.cluster.core, choice.label, payment, ScenarioGames(base.cluster, choice, payment, data))
+        AuditCase(core.core, choice.label, payment, partial(_scenario_game, core, choice, payment, data))
         for choice in choices
         for payment in world.payments(choice)
     ]
     options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
-    about = {"scenario": base.name, "core": base.cluster.core}
+    about = {"scenario": base.name, "core": core.core}
     return _audited(cases, about, {"scenario.yaml": base.to_yaml()}, seed=seed, progress=progress, **options)
 
 
@@ -210,6 +160,13 @@ def audit_published(
     options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
     about = {"scenario": "published worlds", "core": "all"}
     return _audited(chosen, about, {}, seed=seed, progress=progress, **options)
+
+
+def _scenario_game(
+    cluster: ClusterCore, choice: PolicyChoice, payment: str, data: str | PathLike[str] | None, seed: int
+) -> CoreGame:
+    """Return the game of a seed, which is folded to those of a run."""
+    return cluster.world(seed % 2**53, data=data).game(choice, payment)
 
 
 def _audited(
@@ -260,8 +217,6 @@ def core_lies_table(
     InvalidParameterError
         If there is no case.
     """
-    import pandas as pd
-
     chosen = published_cases() if cases is None else list(cases)
     if not chosen:
         raise InvalidParameterError("cases is empty: expected at least one")
@@ -276,32 +231,35 @@ def core_lies_table(
             progress=None if progress is None else _told(case, progress),
         )
         rows += [_row(case, scored) for scored in found]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows)
 
 
 def _told(case: AuditCase, progress: Progress) -> Progress:
     return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
 
 
-def _row(case: AuditCase, scored: ScoredLie) -> tuple[object, ...]:
-    return (
-        case.core,
-        case.policy,
-        case.payment,
-        scored.family,
-        scored.words,
-        scored.best,
-        *_percent(scored.gain_share),
-        *_percent(scored.value_share),
-        None if scored.value_share is None else 100.0 * scored.searched_gain / scored.value,
-        *_percent(scored.others_share),
-        scored.gain.value,
-        scored.truthful,
-        scored.value,
-        scored.worlds,
-        scored.pays,
-    )
+def _row(case: AuditCase, scored: ScoredLie) -> dict[str, object]:
+    searched = None if scored.value_share is None else 100.0 * scored.searched_gain / scored.value
+    return {
+        "core": case.core,
+        "policy": case.policy,
+        "payment": case.payment,
+        "family": scored.family,
+        "lie": scored.words,
+        "best": scored.best,
+        **_percent("gain", scored.gain_share),
+        **_percent("of_value", scored.value_share),
+        "searched_of_value_percent": searched,
+        **_percent("others", scored.others_share),
+        "gain": scored.gain.value,
+        "truthful_utility": scored.truthful,
+        "truthful_value": scored.value,
+        "worlds": scored.worlds,
+        "pays": scored.pays,
+    }
 
 
-def _percent(share: Estimate | None) -> tuple[float | None, ...]:
-    return (None, None, None) if share is None else tuple(100.0 * x for x in share)
+def _percent(name: str, share: Estimate | None) -> dict[str, float | None]:
+    """Return a share in per cent with the ends of its interval, by the names of their columns."""
+    names = (f"{name}_percent", f"{name}_low", f"{name}_high")
+    return dict.fromkeys(names) if share is None else dict(zip(names, (100.0 * x for x in share), strict=True))

@@ -42,8 +42,9 @@ def check_policy(
 
     Examples
     --------
-    >>> from marketsched.cores.audit.worlds import PortWorld
-    >>> report = check_policy(PortWorld("fairness", "none"), search_worlds=4, fresh_worlds=20)  # doctest: +SKIP
+    >>> from marketsched.cores.audit.worlds import PublishedGames
+    >>> world = PublishedGames("ogasched", "fairness")
+    >>> report = check_policy(world, search_worlds=4, fresh_worlds=20)  # doctest: +SKIP
     >>> [result.name for result in report.failed]  # without payments, asking for more pays  # doctest: +SKIP
     ['truthful in drawn worlds']
     """

@@ -20,14 +20,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 from marketsched.results.panels import GREY, INK, MUTED, STYLE, frame, legend, look, short
 
 if TYPE_CHECKING:
-    from marketsched.cores.sections.labels import CoreLabels
+    from marketsched.cores.core import Core
     from marketsched.results.result import Result
 
 SETTLED = 0.02  # share of the slots after which averages no longer decide the range of an axis
 STARS = {"y*": "y*, best fixed"}  # what is too long for a legend
 
 
-def run_figure(run: Result, words: CoreLabels) -> Figure:
+def run_figure(run: Result, words: Core) -> Figure:
     """Draw a run: average reward, cumulative reward, and ratios of the leading policy to the others, over time.
 
     Returns
@@ -85,7 +85,7 @@ def _draw_ratio_curves(axes: Axes, tables: dict[str, pd.DataFrame], rows: Sequen
     _around(curves, [1.0, *ends], axes)
 
 
-def comparison_figure(found: Result, words: CoreLabels) -> Figure:
+def comparison_figure(found: Result, words: Core) -> Figure:
     """Draw a comparison: reward over time as a share of y*, ratios seed by seed, and how regret grows.
 
     Returns
@@ -110,7 +110,7 @@ def comparison_figure(found: Result, words: CoreLabels) -> Figure:
     return figure
 
 
-def _draw_mean_curves(axes: Axes, found: Result, labels: Sequence[str], known: bool, words: CoreLabels) -> None:
+def _draw_mean_curves(axes: Axes, found: Result, labels: Sequence[str], known: bool, words: Core) -> None:
     """Draw the mean over seeds, and one standard deviation around the leading policy's."""
     unit = found.runs.groupby("seed")["reference"].first() / found.meta["slots"] if known else None
     means = []
@@ -176,9 +176,7 @@ def _draw_ratio_dots(axes: Axes, runs: pd.DataFrame, rows: Sequence[dict[str, An
     axes.set_title(f"{lead} over the others", fontsize=12, loc="left")
 
 
-def _draw_growth(
-    axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str, words: CoreLabels
-) -> None:
+def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any]], lead: str, words: Core) -> None:
     """Draw regret over the horizon: on log scales, or where the leading policy beats y* as a share of it."""
     means = regrets.groupby(["policy", "slots"])["regret"].mean()
     horizons = sorted(regrets["slots"].unique())
@@ -211,9 +209,7 @@ def _draw_growth(
     axes.set_xticks(horizons, [f"{slots:,}" for slots in horizons])
 
 
-def _legend(
-    figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: CoreLabels, *, known: bool
-) -> None:
+def _legend(figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]], words: Core, *, known: bool) -> None:
     """Name the policies, and say who sees what before deciding."""
     star: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1.5)), "markerfacecolor": "white"}
     best = [Line2D([], [], label=STARS.get(words.star, words.reference), marker="D", **star)] if known else []

@@ -1,23 +1,24 @@
 """Results of policies in the same world: earnings, observations, and the best allocation.
 
 Three kinds: a run of every policy (``cluster``), a comparison over seeds (``policies``), and comparisons
-for several values of a key (``over``). The names of a core's goal and reference are in its labels.
+for several values of a key (``over``). A core's description (`marketsched.cores.core`) names its goal and reference.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group
 from rich.text import Text
 
 from marketsched.cores import results
-from marketsched.cores.sections.labels import LABELS, CoreLabels, FigureColumn
+from marketsched.cores.core import CORES, Core, FigureColumn
 from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
-from marketsched.results.views import amount, decimals, number, percent, plain_table
+from marketsched.results.views import Column, amount, decimals, number, percent, plain_table, table_of
 from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ class _Policies(ResultKind):
     compared = "policies"
     by: ClassVar[tuple[str, ...]] = ("policy",)
 
-    def labels(self, result: Result) -> CoreLabels:
-        return LABELS[result.meta["core"]]
+    def core(self, result: Result) -> Core:
+        return CORES[result.meta["core"]]
 
 
 class RunKind(_Policies):
@@ -41,42 +42,31 @@ class RunKind(_Policies):
 
     def how_far(self, result: Result) -> str:
         done, asked = len(result.summary), len(result.meta["policies"])
-        best = self.labels(result).reference
+        best = self.core(result).reference
         return f"after {done} of {asked} policies" if done < asked else f"before the {best} was found"
 
     def view(self, result: Result) -> Group:
-        meta, rows, words = result.meta, result.records(), self.labels(result)
+        meta, rows, core = result.meta, result.records(), self.core(result)
         done = "" if result.complete else f", INTERRUPTED after {len(rows)} of {len(meta['policies'])} policies"
-        head = Text(f"{_world(meta, words)}, seed {meta['seed']}{done}", style="bold")
-        table = _table(
-            "observes",
-            f"{words.goal}\na slot",
-            *(column.title for column in words.columns),
-            f"{meta['lead']}\nover this",
-            f"{words.star} over\nthis",
-            f"regret\nto {words.star}",
-            f"in %\nof {words.star}",
-            "time a\nslot, µs",
-        )
-        for row in rows:
-            table.add_row(
-                row["policy"],
-                row["observes"],
-                number(row["reward_per_slot"]),
-                *(_cell(column, row[column.name], row["slots"]) for column in words.columns),
-                decimals(row["ratio"]),
-                decimals(row["reference_ratio"]),
-                number(row["regret"]),
-                percent(row["regret_share"]) if math.isfinite(row["regret_share"]) else "-",
-                amount(1e6 * meta["policy_seconds"][row["policy"]] / row["slots"]),
-            )
-        remarks = [*_remarks(rows, words), "one seed says little: marketsched compare shows the spread over many"]
-        return Group(head, table, *(Text(f"- {remark}") for remark in remarks))
+        head = Text(f"{_world(meta, core)}, seed {meta['seed']}{done}", style="bold")
+        seconds = meta["policy_seconds"]
+        columns = [
+            OBSERVES,
+            _goal(core),
+            *(Column(each.title, partial(_of_run, each)) for each in core.columns),
+            Column(f"{meta['lead']}\nover this", lambda row: decimals(row["ratio"])),
+            Column(f"{core.star} over\nthis", lambda row: decimals(row["reference_ratio"])),
+            Column(f"regret\nto {core.star}", lambda row: number(row["regret"])),
+            Column(f"in %\nof {core.star}", _regret_share),
+            Column("time a\nslot, µs", lambda row: amount(1e6 * seconds[row["policy"]] / row["slots"])),
+        ]
+        remarks = [*_remarks(rows, core), "one seed says little: marketsched compare shows the spread over many"]
+        return Group(head, _table(rows, columns), *(Text(f"- {remark}") for remark in remarks))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
         return {
-            "figure": results.policies_figure.run_figure(result, self.labels(result)),
+            "figure": results.policies_figure.run_figure(result, self.core(result)),
             **_jobs_figure(result, title),
         }
 
@@ -90,23 +80,21 @@ class ComparisonKind(_Policies):
         return f"after {result.meta['runs']} of {result.meta['runs_asked_for']} seeds"
 
     def view(self, result: Result) -> Group:
-        meta, rows, words = result.meta, result.records(), self.labels(result)
+        meta, rows, core = result.meta, result.records(), self.core(result)
         runs, first = meta["runs"], meta["seed"]
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         seeds = f"seeds {first} to {first + runs - 1}" if runs > 1 else f"seed {first}"
-        parts: list[Any] = [Text(f"{_world(meta, words)}, {seeds}{state}", style="bold"), _earned(rows, words)]
+        parts: list[Any] = [Text(f"{_world(meta, core)}, {seeds}{state}", style="bold"), _earned(rows, core)]
         if len(rows) > 1:
-            parts += ["", _ratio_table(meta, rows, words)]
-        return Group(*parts, *(Text(f"- {remark}") for remark in _comparison_remarks(result, words)))
+            parts += ["", _ratio_table(meta, rows, core)]
+        return Group(*parts, *(Text(f"- {remark}") for remark in _comparison_remarks(result, core)))
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        meta, words = result.meta, self.labels(result)
+        meta, core = result.meta, self.core(result)
         title = f"{meta['scenario']}, " + (f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed")
-        found = {"figure": results.policies_figure.comparison_figure(result, words), **_jobs_figure(result, title)}
+        found = {"figure": results.policies_figure.comparison_figure(result, core), **_jobs_figure(result, title)}
         if results.jobs_figure.steps_of(result.runs):
-            found["migrations"] = results.jobs_figure.migration_figure(
-                result.runs, title=title, baseline=words.baseline
-            )
+            found["migrations"] = results.jobs_figure.migration_figure(result.runs, title=title, baseline=core.baseline)
         return found
 
 
@@ -120,54 +108,44 @@ class OverKind(_Policies):
         return f"after {len(result.meta['finished'])} of {len(result.meta['values'])} values"
 
     def view(self, result: Result) -> Group:
-        meta, words = result.meta, self.labels(result)
-        columns = [column for column in words.columns if column.kind != "total"]  # there is little room
+        meta, core = result.meta, self.core(result)
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         head = Text(f"{meta['scenario']} over {meta['key']}, {meta['runs']} seeds for each value{state}", style="bold")
-        titles = (
-            f"{words.goal}\na slot",
-            *(column.title for column in columns),
-            f"{meta['lead']}\nover this",
-            "± sd",
-            f"{words.star} over\nthis",
-            f"regret,\n% of {words.star}",
-        )
+        columns = [
+            _goal(core),
+            *_means(each for each in core.columns if each.kind != "total"),  # there is little room
+            Column(f"{meta['lead']}\nover this", lambda row: decimals(row["ratio"])),
+            Column("± sd", lambda row: decimals(row["ratio_deviation"])),
+            Column(f"{core.star} over\nthis", lambda row: decimals(row["reference_ratio"])),
+            Column(f"regret,\n% of {core.star}", _regret_share),
+        ]
         table = plain_table(first=meta["key"].rpartition(".")[2], room=4)
         table.add_column("", overflow="fold", min_width=10)
-        table.add_column("observes", no_wrap=True, min_width=8)
-        for title in titles:
-            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(OBSERVES.title, no_wrap=True, min_width=8)
+        for column in columns:
+            table.add_column(column.title, justify="right", no_wrap=True)
         last = None
         for row in result.records():
-            table.add_row(
-                str(row["value"]) if row["value"] != last else "",
-                row["policy"],
-                row["observes"],
-                number(row["reward_per_slot"]),
-                *(_cell(column, row[column.shown], 1) for column in columns),
-                decimals(row["ratio"]),
-                decimals(row["ratio_deviation"]),
-                decimals(row["reference_ratio"]),
-                percent(row["regret_share"]) if row["regret_share"] == row["regret_share"] else "-",
-            )
+            value = str(row["value"]) if row["value"] != last else ""
+            table.add_row(value, row["policy"], OBSERVES.cell(row), *(column.cell(row) for column in columns))
             last = row["value"]
         return Group(head, table)
 
     def figures(self, result: Result) -> dict[str, Figure]:
-        key, name, words = result.meta["key"].rpartition(".")[2], result.meta["scenario"], self.labels(result)
+        key, name, core = result.meta["key"].rpartition(".")[2], result.meta["scenario"], self.core(result)
         if key == "gain":
             found = {"figure": results.over_figure.utility_figure(result.runs, title=f"{name}: utilities")}
         else:
             title = f"{name}: effect of {key}"
             found = {
                 "figure": results.over_figure.sweep_figure(
-                    result.runs, key=key, title=title, goal=words.goal, star=words.star
+                    result.runs, key=key, title=title, goal=core.goal, star=core.star
                 )
             }
-        if words.pair:
-            title = f"{name}: {' and '.join(words.pair)}"
-            found["-".join(words.pair)] = results.over_figure.gain_overhead_figure(
-                result.runs, key=key, title=title, pair=words.pair
+        if core.pair:
+            title = f"{name}: {' and '.join(core.pair)}"
+            found["-".join(core.pair)] = results.over_figure.gain_overhead_figure(
+                result.runs, key=key, title=title, pair=core.pair
             )
         return found
 
@@ -179,72 +157,78 @@ def _jobs_figure(result: Result, title: str) -> dict[str, Figure]:
     return {"jobs": results.jobs_figure.jobs_figure(result.jobs, title=title, lead=result.meta["lead"])}
 
 
-def _earned(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
+OBSERVES = Column("observes", lambda row: str(row["observes"]))
+
+
+def _goal(core: Core) -> Column:
+    return Column(f"{core.goal}\na slot", lambda row: number(row["reward_per_slot"]))
+
+
+def _means(columns: Iterable[FigureColumn]) -> list[Column]:
+    """Return the figures of a core as a summary over seeds has them."""
+    return [Column(each.title, partial(_of_seeds, each)) for each in columns]
+
+
+def _regret_share(row: Mapping[str, Any]) -> str:
+    return percent(row["regret_share"]) if math.isfinite(row["regret_share"]) else "-"
+
+
+def _earned(rows: Sequence[Mapping[str, Any]], core: Core) -> WordTable:
     """What every policy earned, and how its regret grows."""
-    based = any(math.isfinite(row["over_baseline"]) for row in rows)
-    table = _table(
-        "observes",
-        f"{words.goal}\na slot",
-        "± sd",
-        *(column.title for column in words.columns),
-        *([f"over\n{words.baseline}"] if based else []),
-        f"regret, %\nof {words.star}",
-        *(["regret\n~ T^x: x"] if words.grows else []),
-    )
-    for row in rows:
-        table.add_row(
-            row["policy"],
-            row["observes"],
-            number(row["reward_per_slot"]),
-            number(row["reward_per_slot_deviation"]),
-            *(_cell(column, row[column.shown], 1) for column in words.columns),
-            *([_plus_minus(row, "over_baseline")] if based else []),
-            _percent_cell(row, "regret_share"),
-            *([_growth_cell(row)] if words.grows else []),
-        )
-    return table
+    columns = [
+        OBSERVES,
+        _goal(core),
+        Column("± sd", lambda row: number(row["reward_per_slot_deviation"])),
+        *_means(core.columns),
+    ]
+    if any(math.isfinite(row["over_baseline"]) for row in rows):
+        columns.append(Column(f"over\n{core.baseline}", partial(_plus_minus, name="over_baseline")))
+    columns.append(Column(f"regret, %\nof {core.star}", partial(_percent_cell, name="regret_share")))
+    if core.grows:
+        columns.append(Column("regret\n~ T^x: x", _growth_cell))
+    return _table(rows, columns)
 
 
-def _table(*titles: str, first: str = "") -> WordTable:
-    """Return an empty table; in a narrow window cells are broken between words: no digit is lost."""
-    table = plain_table(*titles, first=first, room=10, overflow="fold")
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], first: str = "") -> WordTable:
+    """Return a table of policies; in a narrow window cells are broken between words: no digit is lost."""
+    policy = Column(first, lambda row: str(row["policy"]))
+    table = table_of(rows, policy, columns, overflow="fold")
     table.padding = (0, 1, 0, 0)
     for column in table.columns:
-        if column.title == "observes":
+        if column.title == OBSERVES.title:
             column.justify = "left"
     return table
 
 
-def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> WordTable:
+def _ratio_table(meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], core: Core) -> WordTable:
     """What the leading policy earns over every other one, and what the reference does."""
-    lead = meta["lead"]
-    star = words.star
-    interval = f"{meta['confidence']:.0%}\ninterval"
-    seeds = ("seeds:\nmean ± sd", "seeds:\nrange")
-    titles = ("of mean\ntotals", interval, *seeds, f"{star} over\nthe same", f"ahead, %\nof {star}")
-    table = _table(*titles, first=f"{lead} over ...")
-    for row in rows:
-        if row["policy"] == lead:
-            continue
-        several, known = row["ratio_runs"] > 1, math.isfinite(row["ratio_of_means_low"])
-        table.add_row(
-            row["policy"],
-            decimals(row["ratio_of_means"]),
-            f"{row['ratio_of_means_low']:.3f} to {row['ratio_of_means_high']:.3f}" if known else "-",
-            _plus_minus(row, "ratio"),
-            f"{row['ratio_least']:.2f} to {row['ratio_most']:.2f}" if several else "-",
-            _plus_minus(row, "reference_ratio"),
-            _percent_cell(row, "margin"),
-        )
-    return table
+    columns = [
+        Column("of mean\ntotals", lambda row: decimals(row["ratio_of_means"])),
+        Column(f"{meta['confidence']:.0%}\ninterval", _interval),
+        Column("seeds:\nmean ± sd", partial(_plus_minus, name="ratio")),
+        Column("seeds:\nrange", _range),
+        Column(f"{core.star} over\nthe same", partial(_plus_minus, name="reference_ratio")),
+        Column(f"ahead, %\nof {core.star}", partial(_percent_cell, name="margin")),
+    ]
+    others = [row for row in rows if row["policy"] != meta["lead"]]
+    return _table(others, columns, first=f"{meta['lead']} over ...")
 
 
-def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
+def _interval(row: Mapping[str, Any]) -> str:
+    known = math.isfinite(row["ratio_of_means_low"])
+    return f"{row['ratio_of_means_low']:.3f} to {row['ratio_of_means_high']:.3f}" if known else "-"
+
+
+def _range(row: Mapping[str, Any]) -> str:
+    return f"{row['ratio_least']:.2f} to {row['ratio_most']:.2f}" if row["ratio_runs"] > 1 else "-"
+
+
+def _comparison_remarks(found: Result, core: Core) -> list[str]:
     """Return the notes below a comparison, one sentence each."""
     meta, rows = found.meta, found.records()
     remarks = [
         f"ratios of mean totals have an interval; beside them the ratios of single seeds, each with "
-        f"{words.seeds} of its own"
+        f"{core.seeds} of its own"
     ]
     if meta["runs"] < 20:
         remarks.append(
@@ -268,10 +252,10 @@ def _comparison_remarks(found: Result, words: CoreLabels) -> list[str]:
             f"x is fitted seed by seed over horizons of {told} slots{anew} "
             f"({meta['confidence']:.0%} interval of the mean)"
         )
-    return remarks + _remarks(rows, words)
+    return remarks + _remarks(rows, core)
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], core: Core) -> list[str]:
     """Return what holds for a run and for a comparison alike."""
     remarks = []
     seeing = [row["policy"] for row in rows if row["observes"] != "nothing"]
@@ -283,9 +267,9 @@ def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
         )
     gaps = [row["reference_gap_share"] for row in rows if math.isfinite(row["reference_gap_share"])]
     if gaps:
-        remarks.append(words.remark.format(gap=f"{100 * max(gaps):.2g}"))
-    elif rows and words.baseline:
-        remarks.append(f"no {words.reference}: not asked for, or its programs would be too large")
+        remarks.append(core.remark.format(gap=f"{100 * max(gaps):.2g}"))
+    elif rows and core.baseline:
+        remarks.append(f"no {core.reference}: not asked for, or its programs would be too large")
     shown = [row["policy"] for row in rows if row["observes"] == "state"]
     if shown:
         remarks.append(f"{', '.join(shown)} is shown which machines are available: an upper reference, no rival")
@@ -293,17 +277,25 @@ def _remarks(rows: Sequence[Mapping[str, Any]], words: CoreLabels) -> list[str]:
         if math.isfinite(row["regret_over_bound"]):
             held = "within" if row["regret_over_bound"] <= 1 else "BEYOND"
             remarks.append(
-                f"{row['policy']}: the regret is {held} the bound of {words.bound}, at most "
+                f"{row['policy']}: the regret is {held} the bound of {core.bound}, at most "
                 f"{100 * max(row['regret_over_bound'], 0.0):.2g} % of it"
             )
     return remarks
 
 
-def _world(meta: Mapping[str, Any], words: CoreLabels) -> str:
-    return f"{meta['scenario']}: {words.world.format(**meta)}"
+def _world(meta: Mapping[str, Any], core: Core) -> str:
+    return f"{meta['scenario']}: {core.world.format(**meta)}"
 
 
-def _cell(column: FigureColumn, x: float, slots: int) -> str:
+def _of_run(column: FigureColumn, row: Mapping[str, Any]) -> str:
+    return _shown(column, row[column.name], row["slots"])
+
+
+def _of_seeds(column: FigureColumn, row: Mapping[str, Any]) -> str:
+    return _shown(column, row[column.shown], 1)
+
+
+def _shown(column: FigureColumn, x: float, slots: int) -> str:
     """Show a figure of a core: as it is, per slot, or in per cent."""
     if column.kind == "slot":
         return number(x / slots)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
-from marketsched.cores.sections.labels import CoreLabels
+from marketsched.cores.core import CORES, Core
 from marketsched.cores.sections.policies import PolicyChoice, policy_choices
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
@@ -23,15 +23,18 @@ PARTS = ("instance", "arrivals", "machines", "jobs")  # which have a kind
 class ClusterCore(Strict):
     """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
 
-    ``core`` is its name, ``labels`` are its words in output.
+    ``core`` is its name.
     """
-
-    labels: ClassVar[CoreLabels]
 
     if TYPE_CHECKING:  # fields of every subclass, where they stand in the order of a file
         core: str
         slots: int
         policies: tuple[str, ...]
+
+    @property
+    def about(self) -> Core:
+        """The description of its core."""
+        return CORES[self.core]
 
     def choices(self, tokens: Sequence[str] | None = None) -> list[PolicyChoice]:
         """Return the policies that ``tokens`` name (None: those of the scenario); see `policy_choices`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from pydantic import Field, StrictBool
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
-from marketsched.cores.sections.labels import ESDP, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.allocation import GangChannels
@@ -62,13 +61,7 @@ class _PublishedChannels(Strict):
             requests=self.requests,
             unit=self.unit,
         )
-
-        def utilities(source: np.random.Generator) -> UtilitySource:
-            return GaussianUtilities(
-                drawn.means, drawn.deviations, drawn.costs, source, cost_scale=drawn.cost_scale, unit=drawn.unit
-            )
-
-        return _BuiltChannels(drawn.channels, drawn.servers, drawn.costs, utilities)
+        return _BuiltChannels(drawn.channels, drawn.servers, drawn.costs, drawn.utilities)
 
 
 class _RecordedChannels(Strict):
@@ -197,8 +190,6 @@ _DEFAULT_POLICIES = (
 
 class EsdpCluster(ClusterCore):
     """Channels between ports and servers whose utility fluctuates and has to be learnt; defaults as in the paper."""
-
-    labels: ClassVar[CoreLabels] = ESDP
 
     core: Literal["esdp"]
     instance: AnyChannels = _PublishedChannels(kind="published")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool
@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field, StrictBool
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
-from marketsched.cores.sections.labels import OGASCHED, CoreLabels
 from marketsched.cores.sections.parts import AnyArrivals, Bernoulli, CountRange, PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
@@ -190,8 +189,6 @@ class OgaSchedCluster(ClusterCore):
     The first of the ``policies`` is the one whose totals are divided by the others'. With ``gangs``, policies that know
     nothing of tasks allocate to ports, and what they decide is repaired.
     """
-
-    labels: ClassVar[CoreLabels] = OGASCHED
 
     core: Literal["ogasched"] = "ogasched"
     instance: AnyInstance = _Published(kind="published")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, Field
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
 from marketsched.cores.sections.core import ClusterCore, Data
-from marketsched.cores.sections.labels import OPM, CoreLabels
 from marketsched.cores.sections.parts import PositiveRange, ShareRange
 from marketsched.cores.sections.policies import policy_list
 from marketsched.mechanisms.allocation.opm.machine_availability import (
@@ -238,8 +237,6 @@ _DEFAULT_POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware", "sta
 
 class OpmCluster(ClusterCore):
     """Budgeted jobs on machines of unknown, fluctuating speed; sizes as in the OPM paper."""
-
-    labels: ClassVar[CoreLabels] = OPM
 
     core: Literal["opm"]
     machines: AnyMachines = _GammaMachines(kind="gamma")

@@ -2,7 +2,7 @@
 
 A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
 comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of
-the registered class or function that its core does not give; see `GIVEN`. The attribute ``core`` of the class or
+the registered class or function that its core does not give; see `Core.given`. The attribute ``core`` of the class or
 function names the core: ``esdp`` or ``opm``; one without it is a policy of ``ogasched``.
 """
 
@@ -18,6 +18,7 @@ from pydantic import BeforeValidator
 
 from marketsched.config.sections import Section, asked_for, section_class
 from marketsched.config.strict_yaml import parse_yaml, validated
+from marketsched.cores.core import CORES, DEFAULT
 from marketsched.mechanisms.allocation import GangCluster, GangOga, GeneralOpm, Opm
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.oga import OgaSched, geometric_step
@@ -26,15 +27,6 @@ from marketsched.mechanisms.allocation.slot_loop import Policy
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
 from marketsched.mechanisms.legal import Count, Finite, Named, Positive, check_fields
 from marketsched.mechanisms.registry import get, names
-
-GIVEN = {
-    "ogasched": ("cluster", "horizon", "rng"),
-    "esdp": ("channels", "requests", "capacities", "ports", "n_ports", "costs", "memory_limit", "rng"),
-    "opm": ("prices", "horizon", "rates", "capacities", "rng"),
-}
-"""What each allocation core gives to a policy that takes it."""
-
-DEFAULT = "ogasched"  # the core of a policy that states none
 
 
 @dataclass(frozen=True)
@@ -152,7 +144,7 @@ class PolicyChoice:
         return " ".join(f"{key}={str(value).lower()}" for key, value in self.rules.values().items())
 
 
-def policy_choices(tokens: Sequence[str], core: str = "ogasched") -> list[PolicyChoice]:
+def policy_choices(tokens: Sequence[str], core: str = DEFAULT) -> list[PolicyChoice]:
     """Return the policies that ``tokens`` name, in their order.
 
     Parameters
@@ -207,12 +199,12 @@ class PolicySection(Section):
     def of(cls, name: str) -> type[Section]:
         """Return the class that checks the parameters of a registered policy."""
         maker = get("policy", name)
-        return section_class(maker, ("policy", name), frozenset(GIVEN[_core_of(maker)]), cls)
+        return section_class(maker, ("policy", name), frozenset(CORES[_core_of(maker)].given), cls)
 
 
 def _core_of(maker: Any) -> str:
     """Return the core that a registered policy is for."""
-    core: str = Named(tuple(GIVEN)).check("the policy's core", getattr(maker, "core", DEFAULT))
+    core: str = Named(tuple(CORES)).check("the policy's core", getattr(maker, "core", DEFAULT))
     return core
 
 

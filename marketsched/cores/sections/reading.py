@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
+from marketsched.cores.core import CORES, DEFAULT
+
 if TYPE_CHECKING:
     from marketsched.cores.sections.core import ClusterCore
-
-DEFAULT = "ogasched"  # the core of a section that names none
-_SECTIONS = {"ogasched": "OgaSchedCluster", "esdp": "EsdpCluster", "opm": "OpmCluster"}  # class, in a module of its own
 
 
 def read_cluster(x: object) -> ClusterCore:
@@ -24,11 +23,12 @@ def read_cluster(x: object) -> ClusterCore:
         If ``x`` is neither a section nor a mapping, or does not fit; to be raised inside a validation.
     """
     core = x.get("core", DEFAULT) if isinstance(x, Mapping) else getattr(x, "core", None)
-    if core not in _SECTIONS:
+    if core not in CORES:
         if not isinstance(x, Mapping):
             raise PydanticCustomError("model_type", "a table of keys")
-        legal = {"discriminator": "core", "tag": core, "expected_tags": ", ".join(map(repr, _SECTIONS))}
+        legal = {"discriminator": "core", "tag": core, "expected_tags": ", ".join(map(repr, CORES))}
         raise PydanticCustomError("union_tag_invalid", "which", legal)
-    model: Any = getattr(import_module(f"marketsched.cores.sections.{core}"), _SECTIONS[core])
+    module, _, name = CORES[core].section.partition(":")
+    model: Any = getattr(import_module(module), name)
     section: ClusterCore = model.model_validate({"core": core, **x} if isinstance(x, Mapping) else x)
     return section

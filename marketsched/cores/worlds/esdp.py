@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.channels import PAYMENTS, ChannelGame
-from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, Reference
-from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.cores.agents.channels import ChannelGame
+from marketsched.cores.core import ESDP, Core
+from marketsched.cores.worlds.world import CoreWorld, Reference
+from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
 from marketsched.mechanisms.allocation.esdp.multiple_arrivals import CopiedUtilities, copied_channels
@@ -19,6 +20,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
     from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
@@ -51,7 +53,7 @@ class EsdpWorld(CoreWorld):
         If parts do not fit each other: before anything is played.
     """
 
-    goal: ClassVar[str] = "utility"
+    core: ClassVar[Core] = ESDP
 
     def __init__(
         self,
@@ -83,19 +85,19 @@ class EsdpWorld(CoreWorld):
         arrivals, utilities = deepcopy(self._arrivals), deepcopy(self._utilities)
         return ChannelEnvironment(self.channels, arrivals, utilities, self.oracle)
 
-    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
+    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy; those that draw have the same stream."""
         if self.gangs and choice.name != "esdp":
             raise InvalidParameterError(f"policy {choice.label!r}: expected esdp, the one that knows gangs")
         return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
 
-    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
         """Return all payments: they need only means of observations."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
-        return PAYMENTS
+        return self.core.payments
 
-    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same channels, arrivals and utilities, with an owner of each port."""
 
         def policy(believed: Channels, rng: np.random.Generator) -> Policy:
@@ -137,7 +139,9 @@ class EsdpWorld(CoreWorld):
             self._values.append(self.oracle.value(arrived))
 
 
-def _built(choice: NamedPolicy, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator) -> Policy:
+def _built(
+    choice: PolicyChoice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator
+) -> Policy:
     """Return a policy over channels; over gangs ESDP, the one that knows them."""
     if isinstance(known, GangChannels):
         return GangEsdp(known, **choice.rules.values())

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.ports import PAYMENTS, PortGame
-from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, PolicyOutcome, Reference
+from marketsched.cores.agents.ports import PortGame
+from marketsched.cores.core import OGASCHED, Core
+from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
@@ -21,6 +22,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
     from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy
@@ -38,7 +40,7 @@ class OgaSchedWorld(CoreWorld):
     ``gangs`` divides the requests of the ports among tasks.
     """
 
-    goal: ClassVar[str] = "reward"
+    core: ClassVar[Core] = OGASCHED
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class OgaSchedWorld(CoreWorld):
             return GangEnvironment(self.gang, arrivals)
         return ClusterEnvironment(self.cluster, arrivals)
 
-    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
+    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""
         rng = deepcopy(self._policy_rng)
         if choice.name == "gang-oga":
@@ -71,16 +73,17 @@ class OgaSchedWorld(CoreWorld):
         made = choice.build(cluster=self.cluster, horizon=slots, rng=rng)
         return made if self.gang is None else GangRepaired(made, self.gang)
 
-    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
         """Return ``none``, and for OgaSched that does not look first its capacity prices."""
         if self.gang is not None:
             raise InvalidParameterError("cluster.gangs: expected none where owners may lie")
         if isinstance(self.cluster, WeightedCluster):
             raise InvalidParameterError("cluster.instance: expected no weights or joint gains where owners may lie")
         made = self.policy(choice, 1)
-        return PAYMENTS if isinstance(made, OgaSched) and made.observes == "nothing" else PAYMENTS[:1]
+        priced = isinstance(made, OgaSched) and made.observes == "nothing"
+        return self.core.payments if priced else self.core.payments[:1]
 
-    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same cluster and arrivals, with an owner of each port."""
 
         def policy(believed: BipartiteCluster, horizon: int) -> Policy:

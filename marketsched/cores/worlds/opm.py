@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.jobs import PAYMENTS, JobGame
-from marketsched.cores.worlds.world import CoreWorld, NamedPolicy, PolicyOutcome, Reference
+from marketsched.cores.agents.jobs import JobGame
+from marketsched.cores.core import OPM, Core
+from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.opm.general_environment import GeneralEnvironment
 from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
 from marketsched.mechanisms.allocation.opm.machine_environment import MachineEnvironment
@@ -23,6 +24,7 @@ from marketsched.mechanisms.memory import check_memory
 
 if TYPE_CHECKING:
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
     from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
@@ -63,9 +65,11 @@ class OpmWorld(CoreWorld):
         Of service rates, and of policies that draw; all have a copy.
     capacities : array of float, shape (M,), optional
         Of machines that hold several tasks.
+    owners : array of int, shape (N,), optional
+        Owner of each job, from 0; by default every job has its own.
     """
 
-    goal: ClassVar[str] = "utility"
+    core: ClassVar[Core] = OPM
 
     def __init__(
         self,
@@ -75,11 +79,12 @@ class OpmWorld(CoreWorld):
         speeds_rng: np.random.Generator,
         policy_rng: np.random.Generator,
         capacities: NDArray[np.float64] | None = None,
+        owners: NDArray[np.int64] | None = None,
     ) -> None:
         self.jobs, self.slots, self.capacities = jobs, slots, capacities
         self._availability, self._share, self._speeds = machines.availability, machines.share, machines.speeds
         self.rates, self.prices = machines.rates, machines.prices
-        self._speeds_rng, self._policy_rng = speeds_rng, policy_rng
+        self._speeds_rng, self._policy_rng, self._owners = speeds_rng, policy_rng, owners
 
     def environment(self) -> MachineEnvironment:
         """Return an environment at its first slot; all have the same jobs, states and speeds."""
@@ -89,7 +94,7 @@ class OpmWorld(CoreWorld):
             return GeneralEnvironment(self.jobs, self.prices, self.capacities, availability, rng, **rest)
         return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
-    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
+    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
@@ -103,21 +108,21 @@ class OpmWorld(CoreWorld):
         known = {"prices": self.prices, "horizon": slots, "rates": self.rates, "capacities": self.capacities}
         return choice.build(**known, rng=rng)
 
-    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
         """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
-        return PAYMENTS if self.policy(choice, self.slots).observes == "jobs" else PAYMENTS[:1]
+        return self.core.payments if self.policy(choice, self.slots).observes == "jobs" else self.core.payments[:1]
 
-    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same machines and jobs, with an owner of each job."""
 
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
             own = deepcopy(self._policy_rng)  # as `policy` gives it
             return choice.build(prices=prices, horizon=self.slots, rates=self.rates, capacities=None, rng=own)
 
-        rates, speeds = self._speeds_rng, self._speeds
-        return JobGame(self.jobs, self.prices, self._availability, policy, payment, rates=rates, speeds=speeds)
+        parts = (self.jobs, self.prices, self._availability, policy, payment, self._owners)
+        return JobGame(*parts, rates=self._speeds_rng, speeds=self._speeds)
 
     def reference(self, slots: int) -> Reference:
         """Return the optimum of OPM (6), by which schedulers are compared; NaN if its program would be too large.

@@ -8,36 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from marketsched.cores.agents.games import CoreGame
+    from marketsched.cores.core import Core
+    from marketsched.cores.sections.policies import PolicyChoice
     from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotRecord
-
-
-class NamedPolicy(Protocol):
-    """A policy by its name and label, and how it is made from what its core gives."""
-
-    @property
-    def label(self) -> str:
-        """As it was written."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """In the registry."""
-        ...
-
-    @property
-    def rules(self) -> Any:
-        """Its parameters."""
-        ...
-
-    def build(self, **given: Any) -> Policy:
-        """Return the policy in its first slot."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +48,13 @@ class CoreWorld(ABC):
 
     Attributes
     ----------
-    goal : str
-        The measure that policies are to maximise.
+    core : Core
+        Of which it is a world; policies are to maximise the measure ``core.goal``.
     slots : int
         T.
     """
 
-    goal: ClassVar[str]
+    core: ClassVar[Core]
     slots: int
 
     @abstractmethod
@@ -83,15 +62,15 @@ class CoreWorld(ABC):
         """Return an environment at its first slot; all have the same arrivals."""
 
     @abstractmethod
-    def policy(self, choice: NamedPolicy, slots: int) -> Policy:
+    def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots; those that draw have the same stream."""
 
     @abstractmethod
-    def payments(self, choice: NamedPolicy) -> tuple[str, ...]:
+    def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
         """Return the payments that can be put on top of a policy, ``none`` first."""
 
     @abstractmethod
-    def game(self, choice: NamedPolicy, payment: str = "none") -> CoreGame:
+    def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
         """Return the same world with strategic owners."""
 
     @abstractmethod
@@ -104,7 +83,7 @@ class CoreWorld(ABC):
 
     def earned(self, record: SlotRecord, slots: int) -> float:
         """Return what counts against the reference in the first ``slots`` slots of a record: here, the goal."""
-        return float(record[self.goal][:slots].sum())
+        return float(record[self.core.goal][:slots].sum())
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return what else there is to tell of a policy that was just played for ``slots`` slots."""

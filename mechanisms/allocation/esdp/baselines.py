@@ -1,7 +1,8 @@
-"""The ESDP paper's three baselines: highest utility first, lowest cost first, longest waiting first.
+"""Policies beside ESDP: the paper's three baselines, learners of the literature, and the oracle of the true means.
 
-All three rank the ports that have a job, go through them in that order, and use channel after channel
-as long as it fits (Section 4 of the paper). The text leaves two things open; both readings are here:
+The paper's baselines (highest utility first, lowest cost first, longest waiting first) rank the ports that have a job,
+go through them in that order, and use channel after channel as long as it fits (Section 4 of the paper). The text
+leaves two things open; both readings are here:
 
 ``rank``
     ``"port"``: whole ports are ranked (by the sum of the estimates of their channels, their cheapest
@@ -10,23 +11,36 @@ as long as it fits (Section 4 of the paper). The text leaves two things open; bo
 ``fill``
     ``"skip"``: a channel that does not fit is passed over; ``"stop"``: the first one that does not fit
     ends the slot ("until (2) can not be satisfied").
+
+The learners give every channel an index and use the present channels with the largest sum of indices that fit (an exact
+knapsack over the capacity vector). Channels never used come first, as many as fit.
+
+All take ``requests``, ``capacities``, ``ports`` and ``n_ports`` as `Channels` does; learners and oracle raise
+`TooLargeError` if the dynamic program would take more than ``memory_limit`` bytes.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.arrays import float_array
-from marketsched.mechanisms.legal import legal
+from marketsched.mechanisms.legal import Amount, Memory, legal
+from marketsched.mechanisms.randomness import generator_of
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.esdp.gang import GangProblem
 
 
 class _GreedyPolicy(ChannelPolicy):
-    """Go through channels in some order and use what fits; see the module for ``rank`` and ``fill``."""
+    """Go through channels in ascending order of keys and use what fits; see the module for ``rank`` and ``fill``."""
 
     @legal
     def __init__(
@@ -42,14 +56,24 @@ class _GreedyPolicy(ChannelPolicy):
         super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
         self.rank, self.fill = rank, fill
 
-    def _fill(self, present: NDArray[np.bool_], *keys: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Use present channels in ascending order of the keys, the first being the weightiest."""
+    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        ports, keys = self.channels.ports, self._channel_keys()
+        if self.rank == "port":
+            keys = (self._port_key()[ports], ports, *keys)
         channels = np.flatnonzero(present)
         order = channels[np.lexsort(tuple(key[channels] for key in reversed(keys)))]
         selected = np.zeros(self.channels.n_channels, dtype=np.bool_)
         left = self.channels.capacities.copy()
         _fill_kernel(order, self.channels.requests, left, self.fill == "stop", selected)
         return selected
+
+    def _channel_keys(self) -> tuple[NDArray[np.generic], ...]:
+        """Return the keys of channels, each of shape (E,), the weightiest first: here, the higher estimate first."""
+        return (-self.statistics.means,)
+
+    @abstractmethod
+    def _port_key(self) -> NDArray[np.generic]:
+        """Return the key of ports, shape (L,)."""
 
 
 class HighestUtilityFirst(_GreedyPolicy):
@@ -59,8 +83,6 @@ class HighestUtilityFirst(_GreedyPolicy):
 
     Parameters
     ----------
-    requests, capacities, ports, n_ports
-        As in `Channels`.
     rank, fill : str
         See the module.
 
@@ -74,13 +96,8 @@ class HighestUtilityFirst(_GreedyPolicy):
 
     name = "hauf"
 
-    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        means = self.statistics.means
-        if self.rank == "channel":
-            return self._fill(present, -means)
-        ports = self.channels.ports
-        of_port = np.bincount(ports, weights=means, minlength=self.channels.n_ports).astype(np.float64)
-        return self._fill(present, -of_port[ports], ports.astype(np.float64), -means)
+    def _port_key(self) -> NDArray[np.generic]:
+        return -np.bincount(self.channels.ports, weights=self.statistics.means, minlength=self.channels.n_ports)
 
 
 class LowestCostFirst(_GreedyPolicy):
@@ -88,8 +105,6 @@ class LowestCostFirst(_GreedyPolicy):
 
     Parameters
     ----------
-    requests, capacities, ports, n_ports
-        As in `Channels`.
     costs : array_like of float, shape (E,), optional
         Supply cost of a channel, the sum over k of f_k(a_k). By default the share of the cluster it
         asks for, summed over resource types.
@@ -119,15 +134,14 @@ class LowestCostFirst(_GreedyPolicy):
         if costs is None:
             costs = (self.channels.requests / np.maximum(self.channels.capacities, 1)).sum(axis=1)
         self.costs = float_array("costs", costs, (self.channels.n_channels,), lowest=0.0).copy()
-        cheapest = np.full(self.channels.n_ports, np.inf)
-        np.minimum.at(cheapest, self.channels.ports, self.costs)
-        self._of_port = cheapest[self.channels.ports]
+        self._cheapest = np.full(self.channels.n_ports, np.inf)
+        np.minimum.at(self._cheapest, self.channels.ports, self.costs)
 
-    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        means = self.statistics.means
-        if self.rank == "channel":
-            return self._fill(present, self.costs, -means)
-        return self._fill(present, self._of_port, self.channels.ports.astype(np.float64), self.costs, -means)
+    def _channel_keys(self) -> tuple[NDArray[np.generic], ...]:
+        return (self.costs, *super()._channel_keys())
+
+    def _port_key(self) -> NDArray[np.generic]:
+        return self._cheapest
 
 
 class LongestWaitingFirst(_GreedyPolicy):
@@ -137,8 +151,6 @@ class LongestWaitingFirst(_GreedyPolicy):
 
     Parameters
     ----------
-    requests, capacities, ports, n_ports
-        As in `Channels`.
     fill : str
         See the module. (Channels of one port wait equally long, so only ports can be ranked.)
 
@@ -167,11 +179,12 @@ class LongestWaitingFirst(_GreedyPolicy):
         self._with_job = np.zeros(self.channels.n_ports, dtype=np.bool_)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        ports = self.channels.ports
         self._with_job[:] = False
-        self._with_job[ports[present]] = True
-        waiting = self.waiting[ports].astype(np.float64)
-        return self._fill(present, -waiting, ports.astype(np.float64), -self.statistics.means)
+        self._with_job[self.channels.ports[present]] = True
+        return super()._select(present)
+
+    def _port_key(self) -> NDArray[np.generic]:
+        return -self.waiting
 
     def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:
         """Learn the utilities of the used channels (as `ChannelPolicy.update`), and who was served."""
@@ -179,6 +192,188 @@ class LongestWaitingFirst(_GreedyPolicy):
         self.waiting += self._with_job
         self.waiting[self.channels.ports[np.asarray(selected, dtype=np.bool_)]] = 0
         self._with_job[:] = False
+
+
+def _best(
+    problem: BudgetedProblem | GangProblem,
+    indices: NDArray[np.float64],
+    present: NDArray[np.bool_],
+    unseen: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
+    """Return the present channels with the largest sum of indices >= 0 that fit; of ``unseen`` as many as fit first."""
+    no_values = np.zeros(indices.size, dtype=np.int64)
+    return problem.solve(no_values, indices, 0, unseen=unseen, among=present).selection(0)
+
+
+class TrueMeanOracle:
+    """The best selection for known means: what regret is measured against, x*(t) of ESDP (7).
+
+    Parameters
+    ----------
+    channels : Channels or GangChannels
+        Requests, capacities, ports, rules.
+    means : array_like of float, shape (E,)
+        True mean utilities, >= 0.
+
+    Examples
+    --------
+    >>> oracle = TrueMeanOracle(Channels([[1], [2], [1]], [2], [0, 0, 1]), [0.5, 0.8, 0.4])
+    >>> oracle.value(np.array([True, True])), oracle.value(np.array([True, False]))
+    (0.9, 0.8)
+    """
+
+    def __init__(self, channels: Channels, means: ArrayLike, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
+        self.channels = channels
+        self.means = float_array("means", means, (channels.n_channels,), lowest=0.0).copy()
+        self._problem = channels.problem(memory_limit)
+        self._known: dict[bytes, float] = {}  # value by which ports have a job
+
+    def selection(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
+        """Return the best channels for the ports that have a job, shape (E,)."""
+        return _best(self._problem, self.means, self.channels.present(arrivals))
+
+    def value(self, arrivals: NDArray[np.bool_]) -> float:
+        """Return the largest expected utility for the ports that have a job."""
+        key = arrivals.tobytes()
+        if key not in self._known:
+            if len(self._known) >= 2**16:
+                self._known.clear()
+            self._known[key] = float(self.means[self.selection(arrivals)].sum())
+        return self._known[key]
+
+
+class _IndexPolicy(ChannelPolicy):
+    """Use the present channels with the largest sum of indices."""
+
+    def __init__(
+        self,
+        requests: ArrayLike,
+        capacities: ArrayLike,
+        ports: ArrayLike,
+        *,
+        n_ports: int | None = None,
+        memory_limit: Memory = MEMORY_LIMIT,
+    ) -> None:
+        super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
+        self._problem = self.channels.problem(memory_limit)
+
+    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return _best(self._problem, self._indices(), present, self._first())
+
+    def _first(self) -> NDArray[np.bool_] | None:
+        """Return which channels come before all others, shape (E,): those never used."""
+        return self.statistics.unseen
+
+    @abstractmethod
+    def _indices(self) -> NDArray[np.float64]:
+        """Return the index of each channel, shape (E,)."""
+
+
+class FollowTheLeader(_IndexPolicy):
+    """Use the channels with the best mean so far: the means as indices, no exploration beyond one use of each channel.
+
+    Examples
+    --------
+    >>> policy = FollowTheLeader([[1], [1]], [1], [0, 0])
+    >>> for chosen, seen in (([True, False], [0.9, 0.0]), ([False, True], [0.0, 0.4])):
+    ...     _ = policy.allocate([True])
+    ...     policy.update(chosen, seen)
+    >>> policy.allocate([True])
+    array([ True, False])
+    """
+
+    name = "follow the leader"
+
+    def _indices(self) -> NDArray[np.float64]:
+        return self.statistics.means
+
+
+class Cucb(_IndexPolicy):
+    """Combinatorial upper confidence bounds [CWY13]_: ``min(mean + sqrt(width * ln t / n), 1)`` as indices.
+
+    Parameters
+    ----------
+    width : float
+        1.5 in the reference; >= 0.
+
+    References
+    ----------
+    .. [CWY13] Chen, Wang, Yuan: Combinatorial multi-armed bandit, ICML 2013, Algorithm 1.
+
+    Examples
+    --------
+    >>> policy = Cucb([[1], [1]], [1], [0, 0])
+    >>> policy.allocate([True])  # nothing is known
+    array([False,  True])
+    >>> policy.update([False, True], [0.0, 0.9])
+    >>> policy.allocate([True])  # the one not yet tried
+    array([ True, False])
+    """
+
+    name = "cucb"
+
+    @legal
+    def __init__(
+        self,
+        requests: ArrayLike,
+        capacities: ArrayLike,
+        ports: ArrayLike,
+        *,
+        width: Amount = 1.5,
+        n_ports: int | None = None,
+        memory_limit: Memory = MEMORY_LIMIT,
+    ) -> None:
+        super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
+        self.width = width
+
+    def _indices(self) -> NDArray[np.float64]:
+        seen = self.statistics
+        bonus = np.sqrt(self.width * math.log(seen.slot) / np.maximum(seen.counts, 1))
+        return np.minimum(seen.means + bonus, 1.0)
+
+
+class ThompsonSampling(_IndexPolicy):
+    """Thompson sampling: indices drawn from Beta(1 + sum of utilities, 1 + uses - sum of utilities).
+
+    Parameters
+    ----------
+    rng : Generator, int or None
+        Source of its draws.
+
+    Notes
+    -----
+    A utility u in [0, 1] counts as u successes and 1 - u failures. One draw per channel and slot, used
+    or not, so that the stream does not depend on the selection. Channels never used are drawn,
+    too, and do not come first.
+
+    Examples
+    --------
+    >>> policy = ThompsonSampling([[1], [1]], [1], [0, 0], rng=1)
+    >>> int(policy.allocate([True]).sum())  # one of the two channels, by draws from the posterior
+    1
+    """
+
+    name = "thompson sampling"
+
+    def __init__(
+        self,
+        requests: ArrayLike,
+        capacities: ArrayLike,
+        ports: ArrayLike,
+        *,
+        n_ports: int | None = None,
+        memory_limit: Memory = MEMORY_LIMIT,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
+        self._rng = generator_of(rng)
+
+    def _first(self) -> None:
+        return None
+
+    def _indices(self) -> NDArray[np.float64]:
+        seen = self.statistics
+        return self._rng.beta(1.0 + seen.totals, 1.0 + (seen.counts - seen.totals))
 
 
 @njit(cache=True)

@@ -6,45 +6,21 @@ here); its utilities are drawn after the decision was checked, and only those of
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, ArrivalStage
+from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
 from marketsched.mechanisms.arrays import bool_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
-class _ChannelRules(Protocol):
-    """What may be selected: `Channels` or `GangChannels`."""
-
-    @property
-    def n_channels(self) -> int:
-        """E."""
-        ...
-
-    @property
-    def n_ports(self) -> int:
-        """L."""
-        ...
-
-    def violation(self, selected: NDArray[np.bool_], arrivals: NDArray[np.bool_]) -> str | None:
-        """Return what is wrong with a selection, or None."""
-        ...
-
-
-class _MeanOracle(Protocol):
-    """The largest expected utility there is."""
-
-    def value(self, arrivals: NDArray[np.bool_]) -> float:
-        """Return it for the ports that have a job."""
-        ...
-
-
-class ChannelEnvironment:
+class ChannelEnvironment(ArrivalStage):
     """Channels with arrivals and utilities.
 
     Measures: ``utility`` (as it came), ``expected`` (true means of the used channels), ``oracle`` (the
@@ -53,14 +29,19 @@ class ChannelEnvironment:
 
     Parameters
     ----------
-    rules : ChannelRules
+    rules : Channels or GangChannels
         What may be selected.
     arrivals : ArrivalProcess
         At most one job per port and slot.
     utilities : UtilitySource
         Utilities of all channels.
-    oracle : MeanOracle
-        For the true means; a `TrueMeanOracle`.
+    oracle : TrueMeanOracle or None
+        For the true means; None: its measure is 0.
+
+    Attributes
+    ----------
+    came : array of bool, shape (L,)
+        Ports with a job in the slot played last.
 
     Raises
     ------
@@ -70,7 +51,7 @@ class ChannelEnvironment:
     Examples
     --------
     >>> from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
-    >>> from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+    >>> from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
     >>> from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
     >>> from marketsched.mechanisms.allocation.esdp.channel_utilities import RecordedUtilities
     >>> from marketsched.mechanisms.allocation.esdp.esdp import Esdp
@@ -86,41 +67,36 @@ class ChannelEnvironment:
     offers = ("arrivals",)
 
     def __init__(
-        self, rules: _ChannelRules, arrivals: ArrivalProcess, utilities: UtilitySource, oracle: _MeanOracle
+        self, rules: Channels, arrivals: ArrivalProcess, utilities: UtilitySource, oracle: TrueMeanOracle | None
     ) -> None:
-        if arrivals.n_ports != rules.n_ports:
-            raise InvalidParameterError(f"arrivals have {arrivals.n_ports} ports: expected {rules.n_ports}")
-        if arrivals.most.max() > 1:
-            raise InvalidParameterError(
-                f"port {int(arrivals.most.argmax())} can get {arrivals.most.max()} jobs in one slot: expected at most 1"
-            )
+        super().__init__(arrivals, rules.n_ports)
         if len(utilities.means) != rules.n_channels:
             raise InvalidParameterError(f"utilities of {len(utilities.means)} channels: expected {rules.n_channels}")
         self.rules, self.oracle = rules, oracle
-        self._source_of_arrivals, self._source_of_utilities = arrivals, utilities
+        self.came: NDArray[np.bool_] = np.zeros(rules.n_ports, dtype=np.bool_)
+        self._utilities = utilities
         self.begin()
-
-    @property
-    def scaling(self) -> str:
-        """How utilities came to lie in [0, 1], in words for a table's foot."""
-        return self._source_of_utilities.scaling
 
     @property
     def slots(self) -> int | None:
         """How many slots arrivals and utilities last; None: no last one."""
-        known = [n for n in (self._source_of_arrivals.slots, self._source_of_utilities.slots) if n is not None]
+        known = [n for n in (self._arrivals.slots, self._utilities.slots) if n is not None]
         return min(known, default=None)
 
     def begin(self) -> None:
         """Go back to the first slot; the same arrivals and utilities come again."""
-        self._source_of_arrivals.begin()
-        self._source_of_utilities.begin()
-        self._slot = 1
-        self._arrived: NDArray[np.bool_] | None = None
+        super().begin()
+        self._utilities.begin()
 
     def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return which ports have a job in this slot, shape (L,)."""
-        return (self._arrivals(),)
+        """Return which ports have a job in this slot, shape (L,).
+
+        Raises
+        ------
+        DecisionError
+            As `ArrivalStage.observation`.
+        """
+        return tuple(counts > 0 for counts in super().observation(observes))
 
     def play(self, decision: Any) -> SlotOutcome:
         """Check the selection, then draw the slot's utilities and tell those of the used channels.
@@ -135,7 +111,7 @@ class ChannelEnvironment:
         DecisionError
             If it is malformed, or not allowed.
         """
-        arrived = self._arrivals()
+        arrived = self._draw() > 0
         try:
             selected = np.array(bool_array("selection", decision, (self.rules.n_channels,)), subok=False)
         except InvalidParameterError as problem:
@@ -143,11 +119,11 @@ class ChannelEnvironment:
         wrong = self.rules.violation(selected, arrived)
         if wrong is not None:
             raise DecisionError(f"slot {self._slot}: {wrong}")
-        drawn = np.where(selected, self._source_of_utilities.draw(), 0.0)
-        expected = float(self._source_of_utilities.means[selected].sum())
-        best = self.oracle.value(arrived)
-        self._slot += 1
-        self._arrived = None
+        drawn = np.where(selected, self._utilities.draw(), 0.0)
+        expected = float(self._utilities.means[selected].sum())
+        best = 0.0 if self.oracle is None else self.oracle.value(arrived)
+        self.came = arrived
+        self._end_slot()
         measures = {
             "utility": float(drawn.sum()),
             "expected": expected,
@@ -156,9 +132,3 @@ class ChannelEnvironment:
             "used": float(np.count_nonzero(selected)),
         }
         return SlotOutcome(measures, (selected, drawn))
-
-    def _arrivals(self) -> NDArray[np.bool_]:
-        """Return who has a job in this slot; drawn once."""
-        if self._arrived is None:
-            self._arrived = self._source_of_arrivals.draw() > 0
-        return self._arrived

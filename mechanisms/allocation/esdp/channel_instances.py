@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.arrivals import BernoulliArrivals
-from marketsched.mechanisms.allocation.esdp.bandit_references import TrueMeanOracle
+from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import GaussianUtilities
@@ -63,13 +63,17 @@ class _ChannelInstance:
     cost_scale: float
     unit: float
 
+    def utilities(self, rng: Rng) -> GaussianUtilities:
+        """Return the utilities of its channels, at their first slot."""
+        return GaussianUtilities(
+            self.means, self.deviations, self.costs, rng, cost_scale=self.cost_scale, unit=self.unit
+        )
+
     def environment(self, rng: Rng) -> ChannelEnvironment:
         """Return the instance as an environment with arrivals and utilities of its own."""
         rng = generator_of(rng)
         arrivals_rng, utilities_rng = rng.spawn(2)
-        utilities = GaussianUtilities(
-            self.means, self.deviations, self.costs, utilities_rng, cost_scale=self.cost_scale, unit=self.unit
-        )
+        utilities = self.utilities(utilities_rng)
         arrivals = BernoulliArrivals(self.probability, arrivals_rng, self.channels.n_ports)
         return ChannelEnvironment(self.channels, arrivals, utilities, TrueMeanOracle(self.channels, utilities.means))
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, BudgetedProblem, SelectionTable
+from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, BudgetedProblem
 from marketsched.mechanisms.arrays import bool_array, check_shape, float_array, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Memory, Whole
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.esdp.gang import GangProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +133,6 @@ class ChannelStatistics:
         return ScaledStatistics(values, np.ceil(scale**2 * finite), unseen)
 
 
-class _SelectionProblem(Protocol):
-    """The budgeted problems ESDP (20) over some kind of channels: `BudgetedProblem`, or that of gangs."""
-
-    def solve(
-        self,
-        values: NDArray[np.int64],
-        variances: NDArray[np.float64],
-        s_max: int,
-        *,
-        unseen: NDArray[np.bool_] | None = None,
-        among: NDArray[np.bool_] | None = None,
-    ) -> SelectionTable:
-        """Return the table for s = 0 .. s_max; see `BudgetedProblem.solve`."""
-        ...
-
-
 class Channels:
     """The part of a cluster that policies know: requests, capacities, and the port of each channel.
 
@@ -234,7 +221,7 @@ class Channels:
             return f"selection[{absent[0]}] leads from port {self.ports[absent[0]]}, which has no job: expected false"
         return None
 
-    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> _SelectionProblem:
+    def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> BudgetedProblem | GangProblem:
         """Return the budgeted problems over these channels.
 
         Raises

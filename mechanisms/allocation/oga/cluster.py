@@ -240,6 +240,12 @@ class BipartiteCluster:
         used[filled] = np.add.reduceat(flat, starts[filled])
         return used.reshape(self.n_instances, self.n_types)
 
+    def fair_shares(self) -> NDArray[np.float64]:
+        """Return the channel array in which every instance is shared in proportion to all requirements."""
+        asked = self.used(self.bounds)
+        share = np.divide(self.capacities, asked, out=np.ones_like(asked), where=asked > self.capacities)
+        return self.bounds * self.layout.spread_instances(share)
+
     def diameter(self) -> float:
         r"""Return the bound on the diameter of :math:`\mathcal{Y}` of OgaSched (25)."""
         return float(np.sqrt(2.0 * (self.requirements.max(axis=0) * self.capacities.sum(axis=0)).sum()))

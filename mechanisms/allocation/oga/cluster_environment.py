@@ -7,13 +7,14 @@ allocation that is not feasible earns nothing here, and stops the run.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
+from marketsched.mechanisms.allocation.arrivals import ArrivalProcess, ArrivalStage
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gang_cluster import GangCluster
 from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome
@@ -21,81 +22,45 @@ from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
-class _ArrivalStage:
-    """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
-
-    Parameters
-    ----------
-    arrivals : ArrivalProcess
-        Owned by the stage from now on.
-    n_ports : int
-        L of the cluster.
-
-    Attributes
-    ----------
-    arrival_counts : ndarray of int, shape (n_ports,)
-        Jobs of each port in the slots played so far: what the best fixed allocation is computed from.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the ports disagree in number, or more than one job may come to a port in one slot.
-    """
+class _AllocationStage(ArrivalStage, ABC):
+    """A cluster that allocations are played on; subclasses say what is legal and what is measured."""
 
     decision_methods = ("allocate_channels", "allocate")
     offers = ("nothing", "arrivals")
 
     def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:
-        if arrivals.n_ports != n_ports:
-            raise InvalidParameterError(f"arrivals have {arrivals.n_ports} ports: expected {n_ports}, as the cluster")
-        if arrivals.most.max() > 1:
-            raise InvalidParameterError(
-                f"port {int(arrivals.most.argmax())} can get {arrivals.most.max()} jobs in one slot: expected at most "
-                "1 (PortCopies gives every job a port of its own)"
-            )
-        self._arrivals = arrivals
+        super().__init__(arrivals, n_ports)
         self.begin()
 
-    @property
-    def slots(self) -> int | None:
-        """How many slots the arrivals last."""
-        return self._arrivals.slots
+    def play(self, decision: Any) -> SlotOutcome:
+        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
 
-    def begin(self) -> None:
-        """Go back to the first slot; the same arrivals come again."""
-        self._arrivals.begin()
-        self._drawn: NDArray[np.int64] | None = None
-        self._slot, self._observed = 1, False
-        self.arrival_counts: NDArray[np.int64] = np.zeros(self._arrivals.n_ports, dtype=np.int64)
-
-    def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return nothing, or the slot's counts; these are drawn only for a policy that observes them.
+        Parameters
+        ----------
+        decision : array_like of float, shape (L, R, K), or channel array
+            Not kept. Of gangs: shape (n_tasks, R, K), or channel array of tasks.
 
         Raises
         ------
         DecisionError
-            If the slot was observed already: the loop observes it once, so another caller has.
+            If it is not an allocation of this cluster, or not a legal one: of gangs, all or nothing of a job.
         """
-        if self._observed:
-            raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
-        self._observed = True
-        return (self._draw(),) if observes == "arrivals" else ()
+        flat = self._checked(decision)
+        counts = self._draw()
+        measures = self._measures(counts, flat)
+        self._end_slot()
+        return SlotOutcome(measures, (counts,))
 
-    def _draw(self) -> NDArray[np.int64]:
-        """Return the slot's counts, the same ones until the slot is over; the loop has observed it before."""
-        if not self._observed:
-            raise DecisionError(f"slot {self._slot} is played before it is observed: expected the loop's order")
-        if self._drawn is None:
-            self._drawn = self._arrivals.draw()
-        return self._drawn
+    @abstractmethod
+    def _checked(self, decision: Any) -> NDArray[np.float64]:
+        """Return a decision as a channel array, or refuse it."""
 
-    def _end_slot(self) -> None:
-        self.arrival_counts += self._draw()
-        self._drawn = None
-        self._slot, self._observed = self._slot + 1, False
+    @abstractmethod
+    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
+        """Return the measures of a slot."""
 
 
-class ClusterEnvironment(_ArrivalStage):
+class ClusterEnvironment(_AllocationStage):
     """A bipartite cluster with its arrivals (OgaSched (5)).
 
     Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived.
@@ -131,26 +96,19 @@ class ClusterEnvironment(_ArrivalStage):
         super().__init__(arrivals, cluster.n_ports)
         self.cluster = cluster
 
-    def play(self, decision: Any) -> SlotOutcome:
-        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
+    def _checked(self, decision: Any) -> NDArray[np.float64]:
+        return _checked_channels(self.cluster, decision, self._slot)
 
-        Parameters
-        ----------
-        decision : array_like of float, shape (L, R, K), or channel array
-            Not kept.
+    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
+        return _rewards(self.cluster, counts, flat)
 
-        Raises
-        ------
-        DecisionError
-            If it is not an allocation of this cluster, or not a legal one.
-        """
-        flat = _checked_channels(self.cluster, decision, self._slot)
-        counts = self._draw()
-        gains, overheads = self.cluster.channel_rewards(counts, flat)
-        self._end_slot()
-        gain, overhead = float(gains.sum()), float(overheads.sum())
-        measures = {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
-        return SlotOutcome(measures, (counts,))
+
+def _rewards(
+    cluster: BipartiteCluster | GangCluster, counts: NDArray[np.int64], flat: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return reward, gain and overhead of a legal allocation, summed over ports, and how many jobs arrived."""
+    gain, overhead = (float(each.sum()) for each in cluster.channel_rewards(counts, flat))
+    return {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
 
 
 def _checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:
@@ -201,7 +159,7 @@ def _is_legal_kernel(flat, bounds, capacities, columns, tolerance):  # type: ign
     return True
 
 
-class GangEnvironment(_ArrivalStage):
+class GangEnvironment(_AllocationStage):
     """A gang cluster with its arrivals.
 
     Measures: ``reward`` = ``gain`` - ``overhead``, ``jobs`` that arrived, and ``launched``, how many of
@@ -232,37 +190,16 @@ class GangEnvironment(_ArrivalStage):
         super().__init__(arrivals, gang.n_ports)
         self.gang = gang
 
-    def play(self, decision: Any) -> SlotOutcome:
-        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
-
-        Parameters
-        ----------
-        decision : array_like of float, shape (n_tasks, n_instances, n_types), or channel array of tasks
-            Not kept.
-
-        Raises
-        ------
-        DecisionError
-            If it is not a legal allocation of this cluster, or breaks the all-or-nothing rule.
-        """
+    def _checked(self, decision: Any) -> NDArray[np.float64]:
         flat = _checked_channels(self.gang.relaxed, decision, self._slot)
         try:
             self.gang.check_gangs(flat)
         except InvalidParameterError as problem:
             raise DecisionError(f"slot {self._slot}: {problem}") from problem
-        counts = self._draw()
-        gains, overheads = self.gang.channel_rewards(counts, flat)
-        launched = counts @ self.gang.launched_channels(flat)
-        self._end_slot()
-        gain, overhead = float(gains.sum()), float(overheads.sum())
-        measures = {
-            "reward": gain - overhead,
-            "gain": gain,
-            "overhead": overhead,
-            "jobs": float(counts.sum()),
-            "launched": float(launched),
-        }
-        return SlotOutcome(measures, (counts,))
+        return flat
+
+    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
+        return {**_rewards(self.gang, counts, flat), "launched": float(counts @ self.gang.launched_channels(flat))}
 
 
 class GangRepaired:

@@ -89,7 +89,7 @@ class GangOga:
             _check_step(step)
         self._step, self._slot = step, 1
         self._capacities = gang.relaxed.capacities.ravel()
-        self._state = fair_shares(gang) if initial is None else self._checked(initial)
+        self._state = gang.relaxed.fair_shares() if initial is None else self._checked(initial)
 
     @property
     def state(self) -> NDArray[np.float64]:
@@ -153,16 +153,8 @@ class GangOga:
         return np.maximum(relaxed.layout.to_channels(dense), 0.0)
 
 
-def fair_shares(gang: GangCluster) -> NDArray[np.float64]:
-    """Return the channel array in which every instance is shared in proportion to the tasks' requirements."""
-    relaxed = gang.relaxed
-    asked = relaxed.used(relaxed.bounds)
-    share = np.divide(relaxed.capacities, asked, out=np.ones_like(asked), where=asked > relaxed.capacities)
-    return relaxed.bounds * relaxed.layout.spread_instances(share)
-
-
 def entropy_width(gang: GangCluster) -> float:
-    r"""Return a bound on the divergence of any legal allocation from `fair_shares`.
+    r"""Return a bound on the divergence of any legal allocation from ``relaxed.fair_shares()``.
 
     :math:`\sum_{r,k} \min(c, A)(1 + \ln \max(1, A / c))`, where :math:`A` is what is asked of type k on
     instance r: an amount is at most :math:`\max(1, A / c)` times its fair share, and both sums at most

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -94,23 +93,6 @@ class PortCopies:
         """
         self._check_ports(cluster.n_ports)
         return cluster.of_ports(self.ports)
-
-    def environment(self, cluster: BipartiteCluster, arrivals: ArrivalProcess) -> ClusterEnvironment:
-        """Return the environment of the copied cluster; its policies see and learn which copies hold a job.
-
-        Parameters
-        ----------
-        cluster : BipartiteCluster
-            Before copying.
-        arrivals : ArrivalProcess
-            Counts per port, of at most ``most`` jobs.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the ports disagree in number, or more jobs may come than there are copies.
-        """
-        return ClusterEnvironment(self.replicate(cluster), CopiedArrivals(arrivals, self))
 
     def sum_copies(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return sums over the copies of each port: of rewards, gains, overheads, or of an allocation's amounts.

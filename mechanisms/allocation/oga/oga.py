@@ -94,7 +94,7 @@ def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int 
     return step
 
 
-def _step_schedule(step: str | float | Schedule) -> Schedule | None:
+def step_schedule(step: str | float | Schedule) -> Schedule | None:
     """Return a step as a schedule; None stands for the theory step.
 
     Parameters
@@ -193,7 +193,7 @@ class OgaSched:
         self.name = "ogasched-peek" if peek else "ogasched"
         self.observes = "arrivals" if peek else "nothing"
         self.last_step = 0.0
-        self._schedule = _step_schedule(step)
+        self._schedule = step_schedule(step)
         self._reach = cluster.diameter() / self.horizon**0.5 if self._schedule is None else 0.0
         self._slots = 0
         self._decided = False
@@ -322,14 +322,12 @@ class OgaSched:
 
     def _first(self, initial: ArrayLike | None) -> NDArray[np.float64]:
         """Return y(1) as a channel array of our own."""
-        cluster, layout = self.cluster, self.cluster.layout
+        cluster = self.cluster
         if initial is not None:
             dense = np.asarray(initial, dtype=np.float64)
             cluster.check_allocation(dense)
-            return layout.to_channels(dense)
-        asked = cluster.used(cluster.bounds)
-        share = np.minimum(1.0, cluster.capacities / np.where(asked > 0.0, asked, 1.0))
-        return cluster.bounds * layout.spread_instances(share)
+            return cluster.layout.to_channels(dense)
+        return cluster.fair_shares()
 
     def _present(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the channel array that is 1 on channels of ports with jobs."""

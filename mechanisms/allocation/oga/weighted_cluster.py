@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import gain_slopes, gain_values, steepest_slopes
-from marketsched.mechanisms.allocation.oga.oga import THEORY, Schedule, step_of
+from marketsched.mechanisms.allocation.oga.oga import THEORY, Schedule, step_of, step_schedule
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
-from marketsched.mechanisms.legal import Count, Finite, legal
+from marketsched.mechanisms.legal import Count, legal
 
 
 class WeightedCluster(BipartiteCluster):
@@ -116,7 +116,7 @@ class WeightedOga:
     cluster : WeightedCluster
     horizon : int
         T.
-    step : "theory", float > 0 or function of the slot
+    step : "theory", float or function of the slot
         As of `OgaSched`.
 
     Examples
@@ -133,9 +133,7 @@ class WeightedOga:
     @legal
     def __init__(self, cluster: WeightedCluster, horizon: Count, step: str | float | Schedule = THEORY) -> None:
         self.cluster, self.horizon = cluster, horizon
-        if not isinstance(step, str) and not callable(step):
-            Finite("(0, inf)").check("step", step)
-        self._step, self._slot = step, 1
+        self._schedule, self._slot = step_schedule(step), 1
         # As OgaSched begins: every instance is shared in proportion to requirements.
         wanted = cluster.channels[:, :, None] * cluster.requirements[:, None, :]
         shares = np.minimum(1.0, cluster.capacities / np.maximum(wanted.sum(axis=0), 1e-300))
@@ -159,9 +157,7 @@ class WeightedOga:
         self._slot += 1
 
     def _size(self, gradient: NDArray[np.float64]) -> float:
-        if callable(self._step):
-            return step_of(self._step, self._slot)
-        if not isinstance(self._step, str):
-            return float(self._step)
+        if self._schedule is not None:
+            return step_of(self._schedule, self._slot)
         norm = float(np.sqrt((gradient * gradient).sum()))
         return self.cluster.diameter() / (norm * self.horizon**0.5) if norm > 0.0 else 0.0

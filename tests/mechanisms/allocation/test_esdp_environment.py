@@ -67,6 +67,9 @@ def test_measures_and_feedback_of_a_played_slot():
 )
 def test_decisions_that_are_not_allowed_are_refused_and_the_slot_stays(decision, said):
     world = recorded_world([[0.5, 0.8]], [[1, 0]])
+    with pytest.raises(DecisionError, match="slot 1 is played before it is observed"):
+        world.play([True, False])
+    world.observation("arrivals")
     with pytest.raises(DecisionError, match=f"slot 1: .*{said}"):
         world.play(decision)
     assert world.play([True, False]).measures["utility"] == 0.5

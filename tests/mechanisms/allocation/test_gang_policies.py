@@ -22,7 +22,7 @@ from marketsched.mechanisms.allocation import (
     find_peeking,
     play_slots,
 )
-from marketsched.mechanisms.allocation.oga.gang_oga import entropy_width, fair_shares, port_subgradient, project_entropy
+from marketsched.mechanisms.allocation.oga.gang_oga import entropy_width, port_subgradient, project_entropy
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 
 SEEDS = st.integers(0, 2**32)
@@ -125,7 +125,7 @@ def test_bad_columns_are_named(arguments, message):
 @given(SEEDS)
 def test_the_first_state_shares_in_proportion_and_is_within_the_width(seed):
     gang = random_gang(seed)
-    flat = fair_shares(gang)
+    flat = gang.relaxed.fair_shares()
     gang.relaxed.check_channel_array(flat)
     used, asked = gang.relaxed.used(flat), gang.relaxed.used(gang.relaxed.bounds)
     assert np.allclose(used, np.minimum(gang.relaxed.capacities, asked), rtol=1e-12)

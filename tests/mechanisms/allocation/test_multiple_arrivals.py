@@ -12,6 +12,7 @@ from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import (
     BinomialArrivals,
     BipartiteCluster,
+    ClusterEnvironment,
     OgaSched,
     PortCopies,
     RecordedArrivals,
@@ -93,8 +94,9 @@ def test_native_ogasched_plays_several_jobs_per_port():
     cluster = small_integer_instance(rng, gain="log")
     arrivals = BinomialArrivals([3, 0, 2, 1], 0.6, rng)
     copies = PortCopies(arrivals.most)
-    environment = copies.environment(cluster, arrivals)
-    record = play_slots(OgaSched(copies.replicate(cluster), 300), environment, 300)
+    copied = copies.replicate(cluster)
+    environment = ClusterEnvironment(copied, CopiedArrivals(arrivals, copies))
+    record = play_slots(OgaSched(copied, 300), environment, 300)
     arrivals.begin()
     jobs = [arrivals.draw().sum() for _ in range(300)]
     assert record["jobs"].tolist() == jobs

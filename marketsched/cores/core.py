@@ -1,4 +1,8 @@
-"""The labels of a core: its goal, its reference, and the figures of its tables."""
+"""The allocation cores, one description each: play, comparison, results, figures and audits are the same for all.
+
+What stands here are names and words; what is large is named as text, so that a command imports its own core alone. The
+section of a core draws its world (`marketsched.cores.worlds`), which makes environments, policies and games of owners.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +25,19 @@ class FigureColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreLabels:
-    """How one core is spoken of.
+class Core:
+    """One allocation core.
 
     Attributes
     ----------
+    name : str
+        As a scenario writes it.
+    section : str
+        Class of its section ``cluster``, as ``module:class``.
+    given : tuple of str
+        What it gives to a policy that takes it.
+    payments : tuple of str
+        What owners can be charged by; ``none`` first.
     goal : str
         What policies maximise.
     star, reference : str
@@ -36,7 +48,7 @@ class CoreLabels:
         Description of the draws of each seed.
     world, sizes : str
         The world of the first seed in long and in short; names of ``meta`` in braces.
-    columns : tuple of Column
+    columns : tuple of FigureColumn
         Figures beside the goal.
     bound : str
         Name of the theory's bound on regret.
@@ -48,6 +60,10 @@ class CoreLabels:
         Name of the policy whose total divides all others, if it takes part; empty: none.
     """
 
+    name: str
+    section: str
+    given: tuple[str, ...]
+    payments: tuple[str, ...]
     goal: str
     star: str
     reference: str
@@ -62,7 +78,11 @@ class CoreLabels:
     baseline: str = ""
 
 
-OGASCHED = CoreLabels(
+OGASCHED = Core(
+    name="ogasched",
+    section="marketsched.cores.sections.ogasched:OgaSchedCluster",
+    given=("cluster", "horizon", "rng"),
+    payments=("none", "capacity prices"),
     goal="reward",
     star="y*",
     reference="best fixed allocation",
@@ -77,7 +97,11 @@ OGASCHED = CoreLabels(
     pair=("gain", "overhead"),
 )
 
-ESDP = CoreLabels(
+ESDP = Core(
+    name="esdp",
+    section="marketsched.cores.sections.esdp:EsdpCluster",
+    given=("channels", "requests", "capacities", "ports", "n_ports", "costs", "memory_limit", "rng"),
+    payments=("none", "displaced utility"),
     goal="utility",
     star="oracle",
     reference="oracle of the true means",
@@ -90,7 +114,11 @@ ESDP = CoreLabels(
     columns=(FigureColumn("used", "channels\nused"),),
 )
 
-OPM = CoreLabels(
+OPM = Core(
+    name="opm",
+    section="marketsched.cores.sections.opm:OpmCluster",
+    given=("prices", "horizon", "rates", "capacities", "rng"),
+    payments=("none", "displaced work", "spending"),
     goal="utility",
     star="optimum",
     reference="optimum at mean rates",
@@ -112,4 +140,5 @@ OPM = CoreLabels(
     baseline="fair",
 )
 
-LABELS = {"ogasched": OGASCHED, "esdp": ESDP, "opm": OPM}  # by the name of the core
+CORES = {core.name: core for core in (OGASCHED, ESDP, OPM)}
+DEFAULT = OGASCHED.name  # of a section, and of a policy, that names none
