@@ -216,11 +216,11 @@ def main() -> None:
     for name in arguments.logs:
         if arguments.what == "conduct":
             played = {seed: workload_of(name, arguments.runs, seed) for seed in arguments.seeds}
-            for row in conducts(name, played, arguments.jobs, arguments.owners).itertuples():
-                half = 100 * (row.gain_high - row.gain)
+            for row in conducts(name, played, arguments.jobs, arguments.owners).to_dict("records"):
+                half = 100 * (row["gain_high"] - row["gain"])
                 print(
-                    f"{name}: {row.family}: {row.conduct}: {100 * row.gain:+.1f} ± {half:.1f} % of {row.looked_at} "
-                    f"({100 * row.paying:.0f} % gain){' PAYS' if row.pays else ''}",
+                    f"{name}: {row['family']}: {row['conduct']}: {100 * row['gain']:+.1f} ± {half:.1f} % of "
+                    f"{row['looked_at']} ({100 * row['paying']:.0f} % gain){' PAYS' if row['pays'] else ''}",
                     flush=True,
                 )
             continue
