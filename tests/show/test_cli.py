@@ -259,7 +259,7 @@ def interrupted(market):
         os.kill(os.getpid(), signal.SIGINT)
     step(market)
 MarketRun.step = interrupted
-sys.argv = ["marketsched", "run", "small.yaml", "--set", "mechanism.oracle.kind=exact", "--out", "out/run"]
+sys.argv = ["marketsched", "run", "small.yaml", "--set", "mechanism.eviction=running", "--out", "out/run"]
 from marketsched.__main__ import main
 main()
 """
@@ -278,8 +278,8 @@ def test_an_interrupted_run_keeps_its_finished_rounds(here):
     assert {path.name for path in folder.parent.iterdir()} == {"run"}
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["complete"], meta["rounds"]) == (False, 30)
-    exact = ("--set", "mechanism.oracle.kind=exact")  # played round by round
-    assert call("run", "small.yaml", *exact, "--out", "whole").exit_code == 0
+    loop = ("--set", "mechanism.eviction=running")  # played round by round
+    assert call("run", "small.yaml", *loop, "--out", "whole").exit_code == 0
     for name in ("events", "rounds"):
         kept, whole = (pd.read_parquet(x / f"{name}.parquet") for x in (folder, here / "whole"))
         pd.testing.assert_frame_equal(kept, whole[whole["round"] <= 30].reset_index(drop=True))
