@@ -37,6 +37,7 @@ HOUR_S = 3600.0
 ROUND_S = 300.0  # of a market whose rounds have no length
 LARGEST_UNIT, LEAST_KEPT = 1e100, 1e-50  # sums of usage stay finite
 RULES = ("fair-tree", "classic")
+PLAIN = (0.0, 1.0)  # priority and usage factor of a QOS that says nothing of them
 
 
 class FairShare(EasyQueue):
@@ -151,7 +152,7 @@ class FairShare(EasyQueue):
 
     def _quality_of(self, x: WaitingJob) -> tuple[float, float]:
         """Return priority and usage factor of a job's QOS."""
-        return self._qos.get(str(x.job)) or self._qos.get(str(x.owner), (0.0, 1.0))
+        return (self._qos.get(str(x.job)) or self._qos.get(str(x.owner), PLAIN)) if self._qos else PLAIN
 
     def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
@@ -159,7 +160,8 @@ class FairShare(EasyQueue):
 
     def priority(self, x: WaitingJob) -> int:
         """Return the priority of a waiting job in this round."""
-        return max(1, int(sum(w * f for w, f in zip(self.weights, self.factors(x), strict=True))))
+        (age, share, size, quality), (of_age, of_share, of_size, of_quality) = self.weights, self.factors(x)
+        return max(1, int(age * of_age + share * of_share + size * of_size + quality * of_quality))
 
     def factors(self, x: WaitingJob) -> tuple[float, float, float, float]:
         """Return the factors of age, fair share, size and QOS of a waiting job in this round, each in [0, 1]."""
@@ -174,7 +176,7 @@ class FairShare(EasyQueue):
 
 def _quality(owner: str, given: Any) -> tuple[float, float]:
     """Return priority and usage factor of a QOS."""
-    known = {"priority": 0.0, "usage_factor": 1.0}
+    known = dict(zip(("priority", "usage_factor"), PLAIN, strict=True))
     if not isinstance(given, Mapping) or not given.keys() <= known.keys():
         raise InvalidParameterError(place=f"qos: {owner}", value=given, legal="some of priority, usage_factor")
     amount = Finite("[0, inf)")

@@ -23,6 +23,8 @@ from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
 from written_reproduction import write_reproduction
 
+pytestmark = pytest.mark.slow  # a folder of each kind is played first
+
 KINDS = kind_names()
 HOSTILE = "<script>alert(1)</script> \"'&<img src=http://x.invalid/a>"
 MARKET = {
