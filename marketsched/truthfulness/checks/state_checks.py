@@ -78,6 +78,7 @@ def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
     def make() -> MarketSetup:
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
         sizes = {name: market.sizes[name] for name in ("capacity", "horizon", "max_delay")}
+        sizes["capacity"] = max(sizes["capacity"], getattr(mechanism, "capacity", 0))  # whether it is held, others say
         return MarketSetup("a check", tuple(market.jobs.values()), mechanism, **sizes)
 
     if not make().mechanism.plays_whole_markets:
