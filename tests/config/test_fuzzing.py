@@ -186,6 +186,7 @@ def compiled():
     assert {kind: as_it_stands(kind).status for kind in (*KINDS, "events")} == dict.fromkeys((*KINDS, "events"), 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 900)
 @pytest.mark.parametrize("cases", [scenarios, changes, lines])

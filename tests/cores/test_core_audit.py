@@ -38,6 +38,7 @@ def test_a_cluster_scenario_is_audited(scenario, tmp_path):
     assert "best lie found" in done.output and "20 fresh worlds" in done.output
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_published_worlds_are_audited_and_every_policy_by_itself_alike(tmp_path):
     words = ["audit", "published", "--worlds", "20", "--confidence", "0.95", "--mechanism"]

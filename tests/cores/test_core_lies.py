@@ -276,6 +276,7 @@ def test_every_published_case_can_be_played():
 # What the table says, each on worlds of its own.
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "lie", "pays"),

@@ -377,13 +377,17 @@ def test_the_first_market_prints_what_its_readme_shows(tmp_path):
     check_example("first-market", tmp_path)
 
 
+LONG = {"armada", "learning-speeds", "live-slurm", "near-saturation", "owners-in-mesa", "slurm-beside-easy"}
+LONG |= {"which-lie-pays", "which-mechanism", "your-trace"}
+
+
 def test_every_example_has_a_headline():
     assert set(HEADLINES) | {"first-market"} == set(NAMES)
 
 
 @pytest.mark.slow
 @pytest.mark.notebook
-@pytest.mark.parametrize("name", HEADLINES)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.long] if x in LONG else []) for x in HEADLINES])
 def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
     if "slurm" in name and (missing := missing_programs(fast=True)):
         pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")

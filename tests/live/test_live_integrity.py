@@ -128,6 +128,7 @@ def test_a_changed_character_is_refused_or_changes_no_answer(tmp_path, monkeypat
     assert one_byte_changes(tmp_path, 10, 1, unmoved(monkeypatch)) > 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_five_hundred_changed_characters(tmp_path, monkeypatch):
     assert one_byte_changes(tmp_path, 500, 2, unmoved(monkeypatch)) > 350

@@ -274,6 +274,7 @@ def test_no_balance_falls_below_its_limit(name):
     assert traffic.market.tally["completed"] > 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_no_balance_falls_below_its_limit_in_thousands_of_statements(name):

@@ -90,6 +90,7 @@ def test_no_report_gains(which, stops):
     assert tried > 200 and gain <= 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("which", MARKETS)

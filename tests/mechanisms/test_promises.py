@@ -145,6 +145,7 @@ def test_given_nodes_and_offer_truth_is_best_whatever_happens():
     assert tried > 200 and offers == {0, 1, None}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "shapes", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 3]

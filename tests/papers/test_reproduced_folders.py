@@ -124,6 +124,7 @@ def test_a_folder_with_other_content_is_refused(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "all"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_two_processes_find_what_one_finds(tmp_path):

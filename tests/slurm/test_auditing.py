@@ -171,6 +171,7 @@ def test_bad_input(log, tmp_path):
     assert found.exit_code == 2 and "expected slurm alone" in " ".join(found.stderr.split())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @WITH_FAST_SLURM
 @pytest.mark.skipif(bool(missing_accounting()), reason="needs Debian's slurmdbd and mariadb-server")

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import draws
+from draws import long_after
 from marketsched.results.output import INCOMPLETE
 from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
@@ -76,7 +77,7 @@ def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [KILL, TERM, HUP, INT], ids=["KILL", "TERM", "HUP", "INT"])
-@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
+@pytest.mark.parametrize("name", long_after(1, ["sweep", "reproduce", "learn", "compare"]))
 def test_again_and_again_at_any_moment(name, number, tmp_path):
     for turn in range(min(TURNS, 4) if name == "compare" else TURNS):
         folder = tmp_path / str(turn)

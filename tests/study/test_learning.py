@@ -354,6 +354,7 @@ def test_workers_change_nothing():
     assert one.runs.equals(two.runs) and one.curves.equals(two.curves)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_play_converges_to_truth_where_it_pays_and_to_shading_where_that_does():

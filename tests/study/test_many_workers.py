@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from draws import long_after
 from sweep_tools import ONE_JOB, children, dask_cluster, finish, start, wait_until, write_spec
 
 pytestmark = pytest.mark.slow
@@ -24,7 +25,7 @@ def tables(folder):
 
 
 @needs_dask
-@pytest.mark.parametrize("command", ["audit", "compare", "learn"])
+@pytest.mark.parametrize("command", long_after(1, ["compare", "audit", "learn"]))
 def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, command):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)

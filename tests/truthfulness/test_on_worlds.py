@@ -43,6 +43,7 @@ def test_a_clean_rule_is_not_accused_and_a_gain_of_five_per_cent_would_have_been
     assert row["power_of"].startswith("job-")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", DRAWING)
 def test_rules_that_draw_and_invite_lies_are_found_at_the_default(rule, tmp_path):
@@ -73,6 +74,7 @@ def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
     assert np.isfinite([claim.detectable for claim in first.claims]).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_a_refund_on_eviction_is_confirmed_where_no_market_at_hand_shows_it(seed):

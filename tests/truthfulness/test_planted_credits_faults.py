@@ -41,6 +41,7 @@ def test_a_planted_fault_is_found_and_the_rule_itself_is_not(fault, families, se
     assert not paying("credits", families, seeds)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_lie_of_an_owner_pays_under_credits():
     families = [

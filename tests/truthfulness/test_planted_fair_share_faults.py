@@ -22,6 +22,7 @@ MARKET = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not():
     names = ["usage-announced", "kueue"]

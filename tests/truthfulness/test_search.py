@@ -94,6 +94,7 @@ def test_a_small_budget_finds_shading_though_it_cannot_go_through_all_worlds(max
     assert max(tried.gain for tried in found.tried) > 1.0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_best_shading_is_found_where_worlds_have_to_be_drawn():
     """Against two rivals there are 1600 worlds: sampled, not gone through. The found bid is scored in closed form."""

@@ -95,6 +95,7 @@ def test_every_lie_in_drawn_markets_ends_as_played_whole(name, revealed):
     assert (looks > 0) == (revealed and name in ("first-come", "bid-price", "two-offers"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("nothing_played_whole")
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def test_with_the_theorems_slack_the_fractional_path_keeps_the_budget():
     assert path_of(ops)[1] <= 0.25 * 10 * horizon  # Lemma 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_regret_and_fit_grow_as_the_theorems_say():

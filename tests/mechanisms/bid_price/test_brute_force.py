@@ -143,6 +143,7 @@ def test_hidden_no_report_gains_in_expectation(seed, order, stops):
     assert largest_gain(seed, True, order, stops)[0] <= 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("hidden", "order", "stops", "n"),

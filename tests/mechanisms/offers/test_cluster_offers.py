@@ -60,6 +60,7 @@ def test_no_report_gains_inside_an_entry(seed):
     assert found["reports"] and not found["better inside"] and not found["announced better"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_report_of_hundreds_gains_inside_an_entry():
     found = Counter()

@@ -207,6 +207,7 @@ def test_exact_oracle_is_the_definition(rule):
     assert exact_agreement(rule, range(many(60))) > many(200)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_exact_oracle_is_the_definition_on_thousands_of_histories(rule):

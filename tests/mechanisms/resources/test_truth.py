@@ -67,6 +67,7 @@ def test_no_report_gains(name):
     assert gain <= 1e-9 and moved == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_thousands_of_reports():

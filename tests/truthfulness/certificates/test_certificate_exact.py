@@ -55,6 +55,7 @@ def test_revealed_and_exact_no_lie_pays_and_brute_force_agrees(kind):
     assert n >= many(150)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"threshold": 0.0}, {"threshold": 0.5}, {"threshold": 0.25, "eviction": "running"}], ids=str

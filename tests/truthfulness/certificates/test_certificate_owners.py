@@ -85,6 +85,7 @@ def test_a_mechanism_without_a_menu():
         certify_owners(SMALL | {"mechanism": {"name": "first-come"}}, 2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_hundred_owners_of_the_recorded_trace(data_folder):
     """Durations revealed: no lie is confirmed, and no owner could gain a hundredth of its value."""
