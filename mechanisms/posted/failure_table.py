@@ -147,32 +147,28 @@ def failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts
     """Fill ``counts``, which is zero, as `failure_counts` returns it; return whether any can be above 0."""
     n_blocks, window, lanes = loads.shape
     n_rows = min(n_rows, window)
-    dirty, n_dirty = np.empty(n_rows, np.int64), 0
-    for k in range(n_rows):
-        row = first_row + k
-        if row_tops[row - window if row >= window else row] > soft:
-            dirty[n_dirty] = k
-            n_dirty += 1
-    if n_dirty:
+    dirty = _dirty_kernel(row_tops, first_row, n_rows, soft)
+    if dirty.size:
         gaps = np.zeros((n_rows, counts.shape[1] + 2), np.int64)
         lost = np.zeros(n_rows, np.int64)
         top = 2 ** (8 * loads.itemsize - 1) - 1
         low, high = min(max(soft, -top - 1), top), min(max(hard, -top - 1), top)
         flat = loads.reshape(n_blocks * window * lanes)
-        _hits_kernel(
-            flat, window, first_row, dirty[:n_dirty], loads.dtype.type(low), loads.dtype.type(high), gaps, lost
-        )
+        _hits_kernel(flat, window, first_row, dirty, loads.dtype.type(low), loads.dtype.type(high), gaps, lost)
         _counts_kernel(gaps, lost, counts)
-    return n_dirty > 0
+    return dirty.size > 0
 
 
-def _dirty(row_tops: NDArray[np.int64], first_row: int, n_rows: int, soft: int) -> NDArray[np.int64]:
+@njit(cache=True)
+def _dirty_kernel(row_tops, first_row, n_rows, soft):  # type: ignore[no-untyped-def]
     """Return which of the next rounds, counted from the current one, have a load above ``soft`` on some path."""
-    end, window = first_row + n_rows, row_tops.size
-    tops = row_tops[first_row:end]
-    if end > window:
-        tops = np.concatenate((tops, row_tops[: end - window]))
-    return (tops > soft).nonzero()[0]
+    window, dirty, n = row_tops.size, np.empty(n_rows, np.int64), 0
+    for k in range(n_rows):
+        row = first_row + k
+        if row_tops[row - window if row >= window else row] > soft:
+            dirty[n] = k
+            n += 1
+    return dirty[:n]
 
 
 def joint_failures(
@@ -215,7 +211,7 @@ def joint_failures(
     """
     window = loads.shape[1]
     n_rows = first_ahead + n_starts + int(durations[-1]) - 1
-    dirty = _dirty(row_tops, first_row, min(n_rows, window), int(softs.min()))
+    dirty = _dirty_kernel(row_tops, first_row, min(n_rows, window), int(softs.min()))
     failing = np.zeros((softs.size, durations.size, n_starts), dtype=np.int64)
     together = np.zeros((softs.size, anchors.size, n_starts), dtype=np.int64)
     if dirty.size:

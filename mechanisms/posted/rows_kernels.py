@@ -121,7 +121,7 @@ def plan_row_kernel(row, rows, laws, menu, paths, rule, found):  # type: ignore[
     for i in range(estimates.size):
         found.counts[3 + i] += estimates[i]
     if last > 0:
-        lowest = _value_at(rows.values[steps], rows.lasts[steps], last)
+        lowest = _worth(rows.values[steps], rows.lasts[steps], last, last, 1)[0]
         if lowest > 0:
             found.welfare[1] = min(found.welfare[1], lowest / (width * longest))
     if follows:
@@ -141,15 +141,6 @@ def _worth(values, lasts, first, last, count):  # type: ignore[no-untyped-def]
         if k < lasts.size:
             worth[i] = values[k]
     return worth
-
-
-@njit(cache=True)
-def _value_at(values, lasts, completion):  # type: ignore[no-untyped-def]
-    """Return the value of one completion."""
-    for k in range(lasts.size):
-        if completion <= lasts[k]:
-            return values[k]
-    return 0.0
 
 
 @_compiled
