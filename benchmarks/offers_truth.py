@@ -8,9 +8,9 @@
 other value, law or deadline everything that happens until it leaves, to itself and to all others, has to be the same,
 event for event. ``gains``: the job chooses, as its report has it, or takes the other class or another patience; printed
 is the mean of what it gains over the truth, in percent of the mean utility, with a 95 % interval over jobs. A gain is
-clear of 0 where it is so at a confidence of 95 % that is split among all lies. All others
-report truly, and runs take what they took. ``conduct``: what `marketsched audit conduct` plays, at the same load: later
-arrivals, identities, further jobs, jobs that agree to no wait, and what owners of several jobs do with all of them.
+clear of 0 where it is so at a confidence of 95 % that is split among all lies. All others report truly, and runs take
+what they took. ``conduct``: what `marketsched audit conduct` plays, at the same load: later arrivals, identities,
+further jobs, jobs that agree to no wait, and what owners of several jobs do with all of them.
 """
 
 from __future__ import annotations
