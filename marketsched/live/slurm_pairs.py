@@ -125,7 +125,8 @@ def _misfit(job: MarketJob, mate: SlurmJob, view: View) -> str:
         return why and f"{job.job}, shape {shape or 0}: {why}"
     if shape is not None:
         return f"{job.job} has no shape {shape}"
-    if mate.nodes != job.nodes:
+    # Slurm lists a run with fewer nodes once one of them failed.
+    if mate.nodes > job.nodes or (mate.nodes < job.nodes and not mate.started):
         return f"{job.job} was announced with {job.nodes} nodes, not {mate.nodes}"
     return ""
 

@@ -222,6 +222,16 @@ def test_of_several_shapes_the_one_that_is_booked_is_let_go(state, shape, mates,
     assert [(action.kind, action.number) for action in found] == expected
 
 
+def test_a_run_is_its_job_with_fewer_nodes_once_one_of_them_failed():
+    """Slurm lists what runs with the nodes that are left; more than were announced end it, and so does a wait."""
+    two = replace(JOB, nodes=2, state="running")
+    (over,) = decide(view_of(two, [STATES["node"]])).actions
+    assert (over.kind, over.outcome) == ("complete", "node-failed")
+    assert kinds(two, replace(STATES["runs"], state="COMPLETING")) == []
+    assert "cancel" in kinds(two, replace(STATES["runs"], nodes=3))
+    assert "cancel" in kinds(two, STATES["held"])
+
+
 def test_what_is_no_shape_of_its_job_is_cancelled():
     (wide,) = ways(a="held")
     for mate, why in (

@@ -313,7 +313,8 @@ def test_an_interruption_at_any_moment_leaves_nothing_or_a_marked_folder(here):
     time.sleep(2.5)
     os.kill(run.pid, signal.SIGINT)
     _, err = run.communicate(timeout=120)
-    assert run.returncode == 130 and "Traceback" not in err
+    assert run.returncode in (130, -signal.SIGINT)  # CPython 3.11 may end by the signal itself: 130 to a shell
+    assert "Traceback" not in err
     if (here / "out").exists():
         meta = json.loads((here / "out" / "meta.json").read_text())
         assert meta["complete"] is False and (here / "out" / INCOMPLETE).is_file()
