@@ -147,7 +147,7 @@ def _fill_kernel(jobs, queue, now, usual_rounds, calendars, runs, line):  # type
                 if saved[j] > 0:
                     length = _left_kernel(usual_rounds[band[j]], saved[j])
                     begin = _first_fit_kernel(own, first, width[j], length)
-                else:  # nodes only get scarcer: not before the last job of its width, as long as itself
+                else:  # nodes only get scarcer: not before the last job of its width, which is as long: of one band
                     length, place = max(1, int(usual_rounds[band[j]] + 0.5)), width[j] % WIDTHS
                     begin = max(first, found[1, place]) if found[0, place] == width[j] else first
                     begin = _first_fit_kernel(own, begin, width[j], length)

@@ -388,10 +388,11 @@ def waits_by_definition(present, now, capacity, usual, mine):
 def test_waits_of_all_entries_are_those_of_placing_who_stands_before(seed):
     rng, now, capacity = np.random.default_rng(seed), 30, 6
     present, usual, busy = Present(), rng.uniform(1, 6, 5), 0
+    bands = rng.integers(5, size=capacity + 1)  # jobs of one width are of one band
     for _ in range(int(rng.integers(0, 9))):
         width, offer = int(rng.integers(1, capacity + 1)), int(rng.integers(2))
         latest = now + int(rng.choice(POSTED[:20]))
-        row = present.add(offer, width, int(rng.integers(5)), latest=latest, last_start=99, cell=0, group=0,
+        row = present.add(offer, width, int(bands[width]), latest=latest, last_start=99, cell=0, group=0,
                           mean=1.0, density=1.0, rate=1.0)  # fmt: skip
         if busy + width <= capacity and rng.random() < 0.6:
             present.jobs["start"][row], busy = int(rng.integers(20, now + 1)), busy + width
