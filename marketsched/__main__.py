@@ -31,7 +31,7 @@ def main() -> None:
         if not _asked.is_set():
             raise
         # A library that was interrupted while it was imported fails when it is next called.
-        sys.stderr.write(f"marketsched: interrupted: nothing is written ({type(error).__name__})\n")
+        sys.stderr.write(f"marketsched: interrupted ({type(error).__name__})\n")
         sys.exit(INTERRUPTED)
 
 
