@@ -240,6 +240,7 @@ class ListedJobs(JobTable):
             lambda: _duration_laws(self._jobs),
             lambda: _reported_laws(self._jobs),
             lambda: self.owners,
+            lambda: self.names,
         )
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:

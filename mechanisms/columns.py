@@ -112,7 +112,8 @@ class JobColumns:
     largest: tuple[int, int, float]  # nodes, rounds of a law, value: the largest that is reported
     announced: Callable[[], DurationLaws]  # what `laws` returns
     reported: Callable[[], ReportedLaws]  # what `joint_laws` returns
-    named: Callable[[], Sequence[Hashable]]  # the names of their owners, (n,)
+    owner_names: Callable[[], Sequence[Hashable]]  # of the owner of each job, (n,)
+    job_names: Callable[[], Sequence[Hashable]]  # the names under which jobs are submitted, (n,)
 
     @cached_property
     def laws(self) -> DurationLaws:
@@ -133,7 +134,7 @@ class JobColumns:
     def owners(self) -> tuple[NDArray[np.int64], list[Hashable]]:
         """The number of each job's owner, shape (n,), and the names of owners in order of their first job."""
         numbers: dict[Hashable, int] = {}
-        of_jobs = [numbers.setdefault(name, len(numbers)) for name in self.named()]
+        of_jobs = [numbers.setdefault(name, len(numbers)) for name in self.owner_names()]
         return np.array(of_jobs, np.int64), list(numbers)
 
     @property

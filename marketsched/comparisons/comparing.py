@@ -8,6 +8,7 @@ nothing, so they may be played in several processes.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
@@ -60,6 +61,7 @@ CLUSTER_DEFAULT = (
 OPTIMUM_SECONDS = 10.0
 
 
+Task = tuple[int, int]  # a seed, and the number of its part
 Comparison = Result  # what `compare` returns
 
 
@@ -113,16 +115,16 @@ def compare(
         Of a cluster: whether to measure regret at shorter horizons, too, and so its growth; needs
         ``optimum_seconds`` above 0, and a core for which regret is defined.
     jobs : int
-        Processes that share the seeds; your script then needs ``if __name__ == "__main__":``. The results do not
-        depend on it.
+        Processes that share the seeds, and the loads of each; your script then needs
+        ``if __name__ == "__main__":``. The results do not depend on it.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
     keep : path, optional
-        Folder that keeps finished seeds until all are done: the same comparison, if interrupted or killed,
-        continues from there. None: nothing is kept.
+        Folder that keeps finished seeds, of several loads each, until all are done: the same comparison, if
+        interrupted or killed, continues from there. None: nothing is kept.
     progress : function of (int, int, str), optional
         Called before each step with the number of steps done, their total, and the name of the next step; with
-        several processes, after each seed.
+        several processes, after each seed and load.
     keep_interrupted : bool
         On Ctrl-C return the finished seeds instead of raising ``KeyboardInterrupt``.
 
@@ -170,8 +172,9 @@ def compare(
     question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
     kept = None if keep is None else KeptResults(Path(keep), {"compare": question})
-    stream = _plays(contest, range(first, first + runs), jobs, executor, kept, progress)
-    found, complete = _played(stream, keep_interrupted)
+    tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
+    stream = _plays(contest, tasks, jobs, executor, kept, progress)
+    found, complete = _played(stream, len(contest.parts), keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
         "scenario": base.name,
@@ -223,38 +226,40 @@ def _contest(
     return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against)
 
 
-def _played(stream: Iterator[tuple[int, Found]], keep_interrupted: bool) -> tuple[Found, bool]:
+def _played(stream: Iterator[tuple[Task, Found]], n_parts: int, keep_interrupted: bool) -> tuple[Found, bool]:
     """Return what all finished seeds have left, in their order, and whether all were played."""
-    by_seed: dict[int, Found] = {}
+    by_task: dict[Task, Found] = {}
     complete = True
     try:
-        for seed, found in stream:
-            by_seed[seed] = found
+        for task, found in stream:
+            by_task[task] = found
     except KeyboardInterrupt:
-        if not keep_interrupted or not by_seed:
-            raise
         complete = False
+        finished = Counter(seed for seed, _ in by_task)
+        by_task = {task: found for task, found in by_task.items() if finished[task[0]] == n_parts}
+        if not keep_interrupted or not by_task:
+            raise
     together: Found = {}
-    for seed in sorted(by_seed):
-        for name, parts in by_seed[seed].items():
-            together.setdefault(name, []).extend(parts)
+    for task in sorted(by_task):
+        for name, tables in by_task[task].items():
+            together.setdefault(name, []).extend(tables)
     return together, complete
 
 
 def _plays(
     contest: Contest,
-    seeds: range,
+    tasks: Sequence[Task],
     n_processes: int,
     executor: Where | None,
     kept: KeptResults | None,
     progress: Progress | None,
-) -> Iterator[tuple[int, Found]]:
-    """Yield each seed that is finished with what it has left."""
-    here = executor is None and min(n_processes, len(seeds)) == 1
+) -> Iterator[tuple[Task, Found]]:
+    """Yield each part of a seed that is finished with what it has left."""
+    here = executor is None and min(n_processes, len(tasks)) == 1
     tell = progress if progress is not None else (lambda done, steps, what: None)
-    steps, finished = len(seeds) * contest.steps, 0
+    steps, finished = len(tasks) * contest.steps, 0
 
-    def play_here(seed: int) -> Found:
+    def play_here(task: Task) -> Found:
         played = 0
 
         def step(what: str) -> None:
@@ -262,20 +267,21 @@ def _plays(
             tell(finished * contest.steps + played, steps, what)
             played += 1
 
-        return contest.play(seed, step)
+        return contest.play(*task, step)
 
     play = play_here if here else partial(_play_elsewhere, contest)
     left = TimeLeft()
-    for seed, found in run_many(play, seeds, n_processes, executor, kept):
+    for (seed, part), found in run_many(play, tasks, n_processes, executor, kept):
         finished += 1
-        yield seed, found
+        yield (seed, part), found
         if not here:
-            tell(finished * contest.steps, steps, f"seed {seed} is finished, {left.words(finished, len(seeds))}")
+            name = ", ".join(filter(None, (f"seed {seed}", contest.parts[part])))
+            tell(finished * contest.steps, steps, f"{name} is finished, {left.words(finished, len(tasks))}")
 
 
-def _play_elsewhere(contest: Contest, seed: int) -> Found:
-    """Play one seed in a process of its own."""
-    return contest.play(seed, lambda what: None)
+def _play_elsewhere(contest: Contest, task: Task) -> Found:
+    """Play one part of a seed in a process of its own."""
+    return contest.play(*task, lambda what: None)
 
 
 def _below_each_other(parts: list[Any]) -> pd.DataFrame:

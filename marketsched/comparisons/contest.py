@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Protocol
 import pandas as pd
 
 Tell = Callable[[str], None]  # called with the name of the next step
-Found = dict[str, list[Any]]  # of every table of one seed: data frames, or rows
+Found = dict[str, list[Any]]  # of every table of one part of a seed: data frames, or rows
+WHOLE_SEED: tuple[str, ...] = ("",)  # the parts of a seed that is played at once
 
 
 class Contest(Protocol):
@@ -18,10 +19,11 @@ class Contest(Protocol):
     kind: ClassVar[str]  # of the result
     summed_only: ClassVar[tuple[str, ...]]  # tables that the summary is made of, and that are not kept
     labels: list[str]
-    steps: int
+    parts: tuple[str, ...]  # names of the parts of a seed, which may be played in different processes
+    steps: int  # of one part
 
-    def play(self, seed: int, tell: Tell) -> Found:
-        """Play all contestants in the world of one seed; ``runs`` holds a row of each, ``steps`` counts progress."""
+    def play(self, seed: int, part: int, tell: Tell) -> Found:
+        """Play all contestants in one part of a seed; ``runs`` holds a row of each, ``steps`` counts progress."""
         ...
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -9,7 +9,6 @@ the bound on the best schedule of that seed at that load; all differences are pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -48,43 +47,35 @@ class LoadContest:
         self._contest = MechanismContest(base, mechanisms, data, seconds, against=against)
         self._loads = _checked_loads(loads)
         self.labels = self._contest.labels
-        self.steps = len(self._loads) * self._contest.steps
+        self.parts = tuple(f"load {load:g}" for load in self._loads)
+        self.steps = self._contest.steps
+        self._drawn: tuple[int, Workload] | None = None  # the last seed that was played here, and its jobs
 
-    def play(self, seed: int, tell: Tell) -> Found:
-        """Return one row per load and mechanism for the jobs of one seed; no figures where nodes are too few."""
-        workload = self._base.workload_of(seed, self._data)
-        if "rule" in workload.notes:
-            return self._play_log(workload, seed, tell)
+    def play(self, seed: int, part: int, tell: Tell) -> Found:
+        """Return one row per mechanism for the jobs of one seed at one load; no figures where nodes are too few."""
+        if self._drawn is None or self._drawn[0] != seed:
+            self._drawn = seed, self._base.workload_of(seed, self._data)
+        load, (_, drawn) = self._loads[part], self._drawn
+        workload, capacity = self._at_load(drawn, load, seed)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
-        rows: list[dict[str, Any]] = []
-        tables: Found = {}
-        for load in self._loads:
-            capacity = workload.capacity_at(load)
-            about = {"load": load, "capacity": capacity, "refused": ""}
-            if capacity < widest:
-                named = {"scenario": self._base.name, "seed": seed}
-                why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
-                rows += [
-                    {**about, **named, "mechanism": label, "welfare": np.nan, "refused": why} for label in self.labels
-                ]
-                continue
-            found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
-            rows += [{**about, **row} for row in found["runs"]]
-            _add(tables, found, load)
-        return {"runs": rows, "notes": [dict(workload.notes)], **tables}
+        about = {"load": load, "capacity": capacity, "refused": ""}
+        notes = [dict(drawn.notes)]
+        if capacity < widest and "rule" not in drawn.notes:
+            named = {"scenario": self._base.name, "seed": seed}
+            why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
+            refused = {**about, **named, "welfare": np.nan, "refused": why}
+            return {"runs": [{**refused, "mechanism": label} for label in self.labels], "notes": notes}
+        found = self._contest.play_on(workload, capacity, seed, lambda what: tell(f"{self.parts[part]}, {what}"))
+        tables = {name: [table.assign(load=load) for table in found[name]] for name in BY_LOAD if name in found}
+        return {"runs": [{**about, **row} for row in found["runs"]], "notes": notes, **tables}
 
-    def _play_log(self, once: Workload, seed: int, tell: Tell) -> Found:
-        """Return one row per load and mechanism on the nodes of a log, arrivals compressed in time."""
-        section, rows, tables = self._base.workload, list[dict[str, Any]](), Found()
-        capacity = self._base.mechanism.capacity or once.capacity
-        for load in self._loads:
-            factor = section.stretch * once.load_at(capacity) / load
-            stretched = section.model_copy(update={"stretch": factor})
-            workload = self._base.model_copy(update={"workload": stretched}).workload_of(seed, self._data)
-            found = self._contest.play_on(workload, capacity, seed, partial(_told, tell, load))
-            rows += [{"load": load, "capacity": capacity, "refused": "", **row} for row in found["runs"]]
-            _add(tables, found, load)
-        return {"runs": rows, "notes": [dict(once.notes)], **tables}
+    def _at_load(self, drawn: Workload, load: float, seed: int) -> tuple[Workload, int]:
+        """Return jobs and nodes that make a load: nodes vary, or arrivals on the nodes of a log."""
+        if "rule" not in drawn.notes:
+            return drawn, drawn.capacity_at(load)
+        section, capacity = self._base.workload, self._base.mechanism.capacity or drawn.capacity
+        stretched = section.model_copy(update={"stretch": section.stretch * drawn.load_at(capacity) / load})
+        return self._base.model_copy(update={"workload": stretched}).workload_of(seed, self._data), capacity
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.
@@ -108,13 +99,6 @@ class LoadContest:
         return {"loads": list(self._loads), **self._contest.about(found)}
 
 
-def _add(tables: Found, found: Found, load: float) -> None:
-    """Add the tables of owners and waits at one load to those of all."""
-    for name in BY_LOAD:
-        if name in found:
-            tables.setdefault(name, []).extend(table.assign(load=load) for table in found[name])
-
-
 def _way_out(workload: Workload, widest: int, capacity: int) -> str:
     """Say which loads leave nodes for the widest job, and how the jobs of a log can be made narrower."""
     most = np.floor(100 * workload.load_at(widest)) / 100
@@ -122,10 +106,6 @@ def _way_out(workload: Workload, widest: int, capacity: int) -> str:
     if "rule" in workload.notes:
         ways.append(f"--set workload.max_concurrency={capacity} leaves wider jobs out")
     return f" ({'; '.join(ways)})" if ways else ""
-
-
-def _told(tell: Tell, load: float, what: str) -> None:
-    tell(f"load {load:g}, {what}")
 
 
 def _checked_loads(loads: Sequence[float]) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
-from marketsched.comparisons.contest import Found, Tell
+from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
 from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, paired_differences
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
@@ -59,6 +59,7 @@ class MechanismContest:
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "mechanisms"
     summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes", "drawn")
+    parts: tuple[str, ...] = WHOLE_SEED
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class MechanismContest:
         self.labels = [each.label for each in self._mechanisms]
         self.steps = len(self.labels) + 2
 
-    def play(self, seed: int, tell: Tell) -> Found:
+    def play(self, seed: int, part: int, tell: Tell) -> Found:
         """Return one row per mechanism for the jobs of one seed."""
         return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from marketsched.comparisons.contest import Found, Tell
+from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
 from marketsched.config.scenario import Scenario
 from marketsched.cores.core import FigureColumn
 from marketsched.cores.playing import PlayedPolicy, jobs_table, play, policy_rows, slots_table
@@ -37,6 +37,7 @@ class PolicyContest:
     compared: ClassVar[str] = "policies"
     kind: ClassVar[str] = "policies"
     summed_only: ClassVar[tuple[str, ...]] = ("sizes",)
+    parts: tuple[str, ...] = WHOLE_SEED
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class PolicyContest:
         self.labels = [choice.label for choice in self._choices]
         self.steps = len(self.labels) + len(self._measured)
 
-    def play(self, seed: int, tell: Tell) -> Found:
+    def play(self, seed: int, part: int, tell: Tell) -> Found:
         """Play every policy in the world of one seed."""
         world = self._core.world(seed, data=self._data)
         played = []

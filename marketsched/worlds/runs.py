@@ -123,6 +123,7 @@ class Runs(JobTable):
             self._duration_laws,
             self._reported_laws,
             lambda: self.owners,
+            lambda: self.names,
         )
 
     @cached_property

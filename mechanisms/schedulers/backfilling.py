@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.schedulers.queue_orders import Order, places_in_line
+from marketsched.mechanisms.schedulers.queue_orders import Line
 
 EASY, CONSERVATIVE = 0, 1
 
@@ -71,8 +71,8 @@ class QueuePlay:
         `EASY` or `CONSERVATIVE`.
     kill, grace, drop_hopeless, stop_at_deadline
         As of `QueueScheduler`.
-    order : {"arrival", "request", "class"}
-        Of the queue, see `queue_orders`.
+    line : Line
+        The order of the queue.
     """
 
     jobs: JobColumns
@@ -82,7 +82,7 @@ class QueuePlay:
     grace: int
     drop_hopeless: bool
     stop_at_deadline: bool
-    order: Order = "arrival"
+    line: Line
 
     def __post_init__(self) -> None:
         jobs, limits, n = self.jobs, self.limits, self.jobs.n
@@ -99,7 +99,7 @@ class QueuePlay:
         self._ending = np.full(limits.horizon + 2, -1)  # the last job whose run is over before this round
         self._before = np.full(n, -1)  # the one that ends with it
         self._reserved = np.zeros(n, np.int64)
-        self._keys = places_in_line(self.order, jobs.arrivals, self._walls, jobs.by_arrival[0])
+        self._keys = self.line.places(jobs, self._walls)
         self._queue = np.zeros(0, np.int64)
         self._free = limits.capacity
 

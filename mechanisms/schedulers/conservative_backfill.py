@@ -20,6 +20,7 @@ from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.backfilling import CONSERVATIVE, plan_kernel
+from marketsched.mechanisms.schedulers.queue_orders import Line
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -57,4 +58,5 @@ class ConservativeBackfill(QueueScheduler):
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once; see `Mechanism.play`."""
-        return self._play_queue(ConservativeBackfill, CONSERVATIVE, jobs, outcomes, until)
+        line = Line("arrival", self.max_duration)
+        return self._play_queue(ConservativeBackfill, CONSERVATIVE, jobs, outcomes, until, line)

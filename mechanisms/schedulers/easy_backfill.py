@@ -120,10 +120,8 @@ class EasyBackfill(EasyQueue):
         return sorted(range(len(waiting)), key=lambda i: self._keys[waiting[i].job])
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, unless classes of jobs are known by name; see `Mechanism.play`."""
-        if self._line.order == "class" and self._line.classes:
-            return False
-        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self._line.order)
+        """Play many rounds at once; see `Mechanism.play`."""
+        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self._line)
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)

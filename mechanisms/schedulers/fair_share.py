@@ -23,6 +23,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.rows_play import play_rows
 from marketsched.mechanisms.columns import JobColumns, Outcomes
@@ -123,8 +126,8 @@ class FairShare(EasyQueue):
         if self._today > LARGEST_UNIT:
             self.tree.scale(1.0 / self._today)
             self._today = 1.0
-        for x in waiting:
-            self.tree.use(x.owner, 0.0)  # an owner has a share from its first job on
+        for owner in dict.fromkeys(x.owner for x in waiting):
+            self.tree.use(owner, 0.0)  # it has a share from its first job on
         if waiting:
             self._factors = self.tree.classic() if self.rule == "classic" else self.tree.fair_tree()
         found = super().serve(waiting)
@@ -156,21 +159,23 @@ class FairShare(EasyQueue):
 
     def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
         """Return the places of waiting jobs, highest priority first."""
-        return sorted(range(len(waiting)), key=lambda i: -self.priority(waiting[i]))
+        order: list[int] = np.argsort(-self.priorities(waiting), kind="stable").tolist()
+        return order
 
-    def priority(self, x: WaitingJob) -> int:
-        """Return the priority of a waiting job in this round."""
-        (age, share, size, quality), (of_age, of_share, of_size, of_quality) = self.weights, self.factors(x)
-        return max(1, int(age * of_age + share * of_share + size * of_size + quality * of_quality))
+    def priorities(self, waiting: Sequence[WaitingJob]) -> NDArray[np.float64]:
+        """Return the priorities of waiting jobs in this round, whole numbers, shape (n,)."""
+        (age, share, size, quality), (of_age, of_share, of_size, of_quality) = self.weights, self.factors(waiting)
+        return np.maximum(1.0, np.trunc(age * of_age + share * of_share + size * of_size + quality * of_quality))
 
-    def factors(self, x: WaitingJob) -> tuple[float, float, float, float]:
-        """Return the factors of age, fair share, size and QOS of a waiting job in this round, each in [0, 1]."""
-        priority, _ = self._quality_of(x)
+    def factors(self, waiting: Sequence[WaitingJob]) -> tuple[NDArray[np.float64], ...]:
+        """Return the factors of age, fair share, size and QOS of waiting jobs in this round, each in [0, 1]."""
+        arrivals, widths = np.array([(x.arrival, x.width) for x in waiting], np.float64).reshape(-1, 2).T
+        qualities = np.array([self._quality_of(x)[0] for x in waiting] if self._highest_qos else 0.0)
         return (
-            age_factor((self.round - x.arrival) * self.round_s, self.max_age_s),
-            self._factors[x.owner],
-            job_size_factor(x.width, self.capacity, favor_small=self.favor_small),
-            priority / self._highest_qos if self._highest_qos > 0 else 0.0,
+            age_factor((self.round - arrivals) * self.round_s, self.max_age_s),
+            np.array([self._factors[x.owner] for x in waiting]),
+            job_size_factor(widths, self.capacity, favor_small=self.favor_small),
+            qualities / (self._highest_qos or 1.0),
         )
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from marketsched.mechanisms.legal import Amount, Positive, legal
 
 HALF = 0.693  # Slurm's, in place of ln 2
@@ -26,32 +29,34 @@ def kept(half_life_s: Positive, seconds: Amount) -> float:
     return float(max(0.0, 1.0 - HALF / half_life_s) ** seconds)
 
 
-def age_factor(waited_s: float, max_age_s: float) -> float:
-    """Return the share of ``PriorityMaxAge`` (above 0) that a job has waited, at most 1."""
-    return min(1.0, waited_s / max_age_s)
+def age_factor(waited_s: ArrayLike, max_age_s: float) -> NDArray[np.float64]:
+    """Return the share of ``PriorityMaxAge`` (above 0) that jobs have waited, at most 1."""
+    return np.minimum(1.0, np.divide(waited_s, max_age_s))
 
 
 def job_size_factor(
-    nodes: int, all_nodes: int, *, favor_small: bool = False, limit_minutes: float | None = None
-) -> float:
-    """Return the job size factor, in [0, 1], of a job that takes whole nodes of one processor each.
+    nodes: ArrayLike, all_nodes: int, *, favor_small: bool = False, limit_minutes: float | None = None
+) -> NDArray[np.float64]:
+    """Return the job size factors, in [0, 1], of jobs that take whole nodes of one processor each.
 
     Parameters
     ----------
     nodes, all_nodes : int
-        Of the job and of the cluster, >= 1; not checked, as this is computed for every waiting job in every round.
+        Of the jobs and of the cluster, >= 1; not checked, as this is computed for all waiting jobs in every round.
     favor_small : bool
         ``PriorityFavorSmall``.
     limit_minutes : float, optional
-        The time limit, with ``SMALL_RELATIVE_TO_TIME``: the size counts per minute of it. None: without that flag.
+        Their time limit, with ``SMALL_RELATIVE_TO_TIME``: the size counts per minute of it. None: without that flag.
 
     Examples
     --------
-    >>> job_size_factor(1, 4), job_size_factor(1, 4, favor_small=True), job_size_factor(1, 4, limit_minutes=5.0)
-    (0.25, 0.75, 0.05)
+    >>> job_size_factor([1, 4], 4).tolist(), job_size_factor([1, 4], 4, favor_small=True).tolist()
+    ([0.25, 1.0], [0.75, 0.0])
+    >>> float(job_size_factor(1, 4, limit_minutes=5.0))
+    0.05
     """
-    size = nodes / all_nodes / (1.0 if limit_minutes is None else limit_minutes)
-    return min(1.0, max(0.0, 1.0 - size if favor_small else size))
+    size = np.divide(nodes, all_nodes) / (1.0 if limit_minutes is None else limit_minutes)
+    return np.minimum(1.0, np.maximum(0.0, 1.0 - size if favor_small else size))
 
 
 def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, largest_on_a_node: bool = False) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.columns import JobColumns
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.mechanism import JobId
 
@@ -83,33 +84,24 @@ class Line:
             return -(self._thirds.class_of(wall) if known is None else known)
         return 0
 
+    def places(self, jobs: JobColumns, walls: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what `place_of` returns of each row at its arrival, shape (n_jobs,), all rows being heard of."""
+        keys = np.zeros(jobs.n, np.int64)
+        if self.order == "request":
+            keys[:] = walls
+        elif self.order == "class":
+            seen = np.zeros(int(walls.max(initial=1)) + 1, np.int64)
+            _classes_kernel(jobs.arrivals, walls, jobs.by_arrival[0], seen, keys)
+            if self.classes:
+                for row, name in enumerate(jobs.job_names()):
+                    keys[row] = self.classes.get(name, keys[row])
+            keys = -keys
+        return keys
+
     def learn(self, walls: Iterable[int]) -> None:
         """Count the wall times that arrived in a round that is over."""
         if self.order == "class":
             self._thirds.learn(walls)
-
-
-def places_in_line(
-    order: Order, arrivals: NDArray[np.int64], walls: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the key of each job's place in a queue, smaller keys first, shape (n_jobs,); equal ones by arrival.
-
-    Parameters
-    ----------
-    order : {"arrival", "request", "class"}
-        Classes are thirds of wall times.
-    arrivals, walls : ndarray of int, shape (n_jobs,)
-        Rounds.
-    rows : ndarray of int
-        Who arrives, in order of arrival.
-    """
-    keys = np.zeros(walls.size, np.int64)
-    if order == "request":
-        keys[:] = walls
-    elif order == "class":
-        _classes_kernel(arrivals, walls, rows, np.zeros(int(walls.max(initial=1)) + 1, np.int64), keys)
-        keys = -keys
-    return keys
 
 
 @njit(cache=True)

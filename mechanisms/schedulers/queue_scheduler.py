@@ -14,7 +14,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Natural, legal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.schedulers.backfilling import QueuePlay
-from marketsched.mechanisms.schedulers.queue_orders import Order
+from marketsched.mechanisms.schedulers.queue_orders import Line
 from marketsched.mechanisms.signals import announced_durations
 
 
@@ -89,14 +89,14 @@ class QueueScheduler(ArrivalMarket):
         jobs: JobColumns,
         outcomes: Outcomes,
         until: int,
-        order: Order = "arrival",
+        line: Line,
     ) -> bool:
         """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
         if not self.can_play(home, jobs):
             return False
         if self._played is None:
             rules = self.kill, self.grace, self.drop_hopeless, self.stop_at_deadline
-            self._played = QueuePlay(jobs, self.limits, rule, *rules, order)
+            self._played = QueuePlay(jobs, self.limits, rule, *rules, line)
         self._played.advance(self.round, until, outcomes)
         self._round = until + 1
         return True

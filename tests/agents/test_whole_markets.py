@@ -32,6 +32,7 @@ WHOLE = {  # by name: parameters, each set of which is played
         {"drop_hopeless": False, "stop_at_deadline": False},
         {"order": "request"},
         {"order": "class", "kill": False},
+        {"order": "class", "classes": {"job 1": 0, "job 3": 4, "job 4": 2, "job 6": 2}},
     ],
     "conservative-backfill": [{}, {"grace": 0}, {"kill": False}, {"drop_hopeless": False}],
     "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],

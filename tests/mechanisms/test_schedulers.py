@@ -192,6 +192,11 @@ def test_a_job_is_killed_at_its_wall_time(name):
     assert sorted(found[1]) == ["complete", "evict", "start", "start"]  # B is stopped when it is worth nothing
 
 
+def priorities_of(market, *names):
+    waiting = [x for x in market._jobs.values() if x.job in names]
+    return dict(zip([x.job for x in waiting], market.priorities(waiting).tolist(), strict=True))
+
+
 def test_fair_share_by_hand():
     """Ann has used 8 node-rounds, Bob 2: with two owners 2^(-0.8 x 2) against 2^(-0.2 x 2); age and size add."""
     parameters = {"half_life_hours": 1e9, "round_seconds": 3600.0, "max_age_hours": 10.0, "weight_size": 0.0}
@@ -204,11 +209,11 @@ def test_fair_share_by_hand():
     market = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters)
     loop = MarketLoop(market)
     play(loop, TruthfulOwners(jobs), 2)
-    first = {x.job: market.priority(x) for x in market._jobs.values() if x.job in ("a2", "b2")}
+    first = priorities_of(market, "a2", "b2")
     assert first == {"a2": int(1000 * 0.2 + 10_000 * 2**-1.6), "b2": int(1000 * 0.1 + 10_000 * 2**-0.4)}
     ranked = get_mechanism("fair-share", capacity=NODES, horizon=HORIZON, **LIMITS, **parameters, rule="fair-tree")
     play(MarketLoop(ranked), TruthfulOwners(jobs), 2)
-    first = {x.job: ranked.priority(x) for x in ranked._jobs.values() if x.job in ("a2", "b2")}
+    first = priorities_of(ranked, "a2", "b2")
     assert first == {"a2": 200 + 5000, "b2": 100 + 10_000}
 
 
@@ -229,7 +234,7 @@ def test_qos_and_accounts_of_fair_share():
     jobs += [job(f"{name[0]}2", 2, 5, 1, owner=name) for name in ("ann", "bob")]
     play(MarketLoop(market), TruthfulOwners(jobs), 2)
     assert market.usage == pytest.approx({"ann": 4.0, "bob": 6.0, "eve": 0.0})
-    found = {x.job: market.priority(x) for x in market._jobs.values() if x.job in ("a2", "b2", "e")}
+    found = priorities_of(market, "a2", "b2", "e")
     # Ann is before the lab (2 of 5 used, shares equal); in the lab Eve, a newcomer there, is before Bob.
     assert found == {"a2": 10_500, "e": 6666, "b2": 3333 + 250}
     for wrong in ({"ann": {"weight": 1}}, {"ann": 3}):

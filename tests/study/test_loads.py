@@ -130,6 +130,29 @@ def test_the_workload_of_a_seed_is_built_once(monkeypatch):
     assert len(built) == 2
 
 
+def test_an_interrupted_comparison_keeps_seeds_of_which_all_loads_are_played():
+    def stop(done, total, what):
+        if what == "load 2, seed 1, exponential":
+            raise KeyboardInterrupt
+
+    interrupted = {"runs": 3, "loads": [1, 2], "progress": stop, "keep_interrupted": True}
+    found = compare(PERHAPS, ["exponential", "first-come"], **interrupted)
+    assert not found.complete
+    assert found.runs[["seed", "load"]].drop_duplicates().values.tolist() == [[0, 1.0], [0, 2.0]]
+
+
+@pytest.mark.slow
+def test_processes_share_the_loads_of_a_seed(tmp_path):
+    alone, heard = compare(PERHAPS, ["exponential", "first-come"], runs=1, loads=[0.5, 1, 2]), []
+    sure = {"jobs": 2, "keep": tmp_path, "progress": lambda *step: heard.append(step)}
+    found = compare(PERHAPS, ["exponential", "first-come"], runs=1, loads=[0.5, 1, 2], **sure)
+    pd.testing.assert_frame_equal(found.runs.drop(columns="seconds"), alone.runs.drop(columns="seconds"))
+    assert sorted(what.split(" is finished")[0] for _, _, what in heard) == [
+        f"seed 0, load {x}" for x in ("0.5", "1", "2")
+    ]
+    assert [done for done, _, _ in heard] == [4, 8, 12]
+
+
 def test_the_summary_is_tidy_and_paired(by_load):
     table = by_load.summary
     assert table[["load", "mechanism"]].values.tolist() == [
@@ -145,7 +168,7 @@ def test_the_summary_is_tidy_and_paired(by_load):
 
 def test_a_contest_goes_to_another_process_and_plays_the_same():
     contest = LoadContest(Scenario.from_dict(PERHAPS), ["bid-price", "first-come"], [1, 2], None, 0.0)
-    here, there = (each.play(3, lambda what: None) for each in (contest, pickle.loads(pickle.dumps(contest))))
+    here, there = (each.play(3, 1, lambda what: None) for each in (contest, pickle.loads(pickle.dumps(contest))))
     for row in [*here["runs"], *there["runs"]]:
         row.pop("seconds")
     pd.testing.assert_frame_equal(pd.DataFrame(here["runs"]), pd.DataFrame(there["runs"]))
