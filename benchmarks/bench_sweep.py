@@ -37,11 +37,11 @@ SHORT = {
 }
 
 
-def swept(scenario: dict[str, Any], runs: int, jobs: int) -> tuple[float, list[float]]:
+def swept(scenario: dict[str, Any], runs: int, workers: int) -> tuple[float, list[float]]:
     """Return the time a whole sweep takes, processes started and table written, and the time of each run."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        found = marketsched.sweep([(scenario, seed) for seed in range(runs)], Path(folder) / "sweep", jobs=jobs)
+        found = marketsched.sweep([(scenario, seed) for seed in range(runs)], Path(folder) / "sweep", workers=workers)
         seconds = time.perf_counter() - begin
         if found.failed or not found.complete:
             raise RuntimeError(f"the sweep failed: {dict(found.failed)}")

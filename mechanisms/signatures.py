@@ -1,15 +1,18 @@
-"""Parameters of a class or function, and the range that each annotation states."""
+"""Parameters of a class or function, the range that each annotation states, and their earlier names."""
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import lru_cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from functools import lru_cache, wraps
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from marketsched.mechanisms.ranges import LARGEST_WHOLE, Anything, Finite, Maybe, Named, Range, Switch, Text, Whole
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _PLAIN: dict[Any, Range[Any]] = {
     int: Whole(-LARGEST_WHOLE),
     float: Finite("(-inf, inf)"),
@@ -139,3 +142,36 @@ def _range(hint: Any) -> Range[Any] | None:
         inside = _range(next(each for each in members if each is not type(None)))
         return None if inside is None else Maybe(inside)
     return _PLAIN.get(hint) if isinstance(hint, type) else None
+
+
+def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function take some arguments by earlier names, too, with a `DeprecationWarning`.
+
+    Parameters
+    ----------
+    names : str
+        The present name of each earlier one.
+
+    Examples
+    --------
+    >>> @renamed(jobs="workers")
+    ... def shared(workers: int = 1) -> int:
+    ...     return workers
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     shared(jobs=2), str(seen[0].message)
+    (2, 'shared(): jobs= is now workers=')
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            for earlier, name in names.items():
+                if earlier in kwargs and name not in kwargs:
+                    message = f"{function.__name__}(): {earlier}= is now {name}="
+                    warnings.warn(message, DeprecationWarning, stacklevel=2)
+                    kwargs[name] = kwargs.pop(earlier)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

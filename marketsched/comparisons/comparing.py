@@ -26,6 +26,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.signatures import renamed
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
@@ -65,6 +66,7 @@ Task = tuple[int, int]  # a seed, and the number of its part
 Comparison = Result  # what `compare` returns
 
 
+@renamed(jobs="workers")
 @legal
 def compare(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
@@ -77,7 +79,7 @@ def compare(
     data: str | PathLike[str] | None = None,
     optimum_seconds: Amount | None = None,
     growth: bool = True,
-    jobs: Count = 1,
+    workers: Count = 1,
     executor: Where | None = None,
     keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -114,7 +116,7 @@ def compare(
     growth : bool
         Of a cluster: whether to measure regret at shorter horizons, too, and so its growth; needs
         ``optimum_seconds`` above 0, and a core for which regret is defined.
-    jobs : int
+    workers : int
         Processes that share the seeds, and the loads of each; your script then needs
         ``if __name__ == "__main__":``. The results do not depend on it.
     executor : str or concurrent.futures.Executor, optional
@@ -173,7 +175,7 @@ def compare(
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
     kept = None if keep is None else KeptResults(Path(keep), {"compare": question})
     tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
-    stream = _plays(contest, tasks, jobs, executor, kept, progress)
+    stream = _plays(contest, tasks, workers, executor, kept, progress)
     found, complete = _played(stream, len(contest.parts), keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
     meta = {
@@ -249,13 +251,13 @@ def _played(stream: Iterator[tuple[Task, Found]], n_parts: int, keep_interrupted
 def _plays(
     contest: Contest,
     tasks: Sequence[Task],
-    n_processes: int,
+    workers: int,
     executor: Where | None,
     kept: KeptResults | None,
     progress: Progress | None,
 ) -> Iterator[tuple[Task, Found]]:
     """Yield each part of a seed that is finished with what it has left."""
-    here = executor is None and min(n_processes, len(tasks)) == 1
+    here = executor is None and min(workers, len(tasks)) == 1
     tell = progress if progress is not None else (lambda done, steps, what: None)
     steps, finished = len(tasks) * contest.steps, 0
 
@@ -271,7 +273,7 @@ def _plays(
 
     play = play_here if here else partial(_play_elsewhere, contest)
     left = TimeLeft()
-    for (seed, part), found in run_many(play, tasks, n_processes, executor, kept):
+    for (seed, part), found in run_many(play, tasks, workers, executor, kept):
         finished += 1
         yield (seed, part), found
         if not here:

@@ -12,6 +12,7 @@ import typer
 from marketsched.show.commands.tools import (
     BAD_INPUT,
     INTERRUPTED,
+    PROCESSES,
     DataOption,
     ForceOption,
     JsonOption,
@@ -39,7 +40,7 @@ def reproduce(
         int | None, typer.Option(help="Slots of cluster runs, in place of each one's own.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes, with --all.")] = 1,
+    workers: Annotated[int, typer.Option(*PROCESSES, help="Processes, with --all.")] = 1,
     scheduler: SchedulerOption = None,
     out: Annotated[
         Path | None,
@@ -65,7 +66,7 @@ def reproduce(
         target = Path("runs") / "reproduced" if out is None else out
         sizes: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
         if name is None:
-            options = {"jobs": jobs, "executor": scheduler, **sizes}
+            options = {"workers": workers, "executor": scheduler, **sizes}
             found = _all(reproducing.reproduce_all, list(experiments.EXPERIMENTS), target, options)
         else:
             found = [_one(reproducing.reproduce, experiments.experiment_of(name).name, target, sizes)]

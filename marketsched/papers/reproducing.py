@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import pandas as pd
 
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
+from marketsched.mechanisms.signatures import renamed
 from marketsched.papers.experiment_kind import verdict_counts
 from marketsched.papers.experiments import experiment_of
 from marketsched.papers.folder import kept, write_overview
@@ -118,6 +119,7 @@ def reproduce(
     return made
 
 
+@renamed(jobs="workers")
 @legal
 def reproduce_all(
     names: Sequence[str],
@@ -129,7 +131,7 @@ def reproduce_all(
     data: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
-    jobs: Count = 1,
+    workers: Count = 1,
     executor: Where | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
@@ -148,7 +150,7 @@ def reproduce_all(
         Folder for all; None: nothing is written.
     force : bool
         Replace existing results.
-    jobs : int
+    workers : int
         Processes; the results are the same, but for those of experiments that measure time.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler, or an executor.
@@ -179,10 +181,10 @@ def reproduce_all(
 
     keep()
     given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
-    if executor is None and (jobs == 1 or len(missing) < 2):
+    if executor is None and (workers == 1 or len(missing) < 2):
         made = _one_by_one(missing, given, target, told)
     else:
-        made = _side_by_side(missing, given, target, told, jobs, executor)
+        made = _side_by_side(missing, given, target, told, workers, executor)
     for each in made:
         found[each.meta["experiment"]] = each
         keep()
@@ -226,19 +228,19 @@ def _side_by_side(
     given: dict[str, Any],
     target: Path | None,
     told: Tell,
-    jobs: int,
+    workers: int,
     executor: Where | None,
 ) -> Iterator[Result]:
     """Run experiments in several processes; only this one writes."""
     running = list(names)
     told(f"{len(running)} experiments")
-    with closing(run_many(partial(_elsewhere, given=given), names, jobs, executor)) as each:
+    with closing(run_many(partial(_elsewhere, given=given), names, workers, executor)) as each:
         for name, made in each:
             if target is not None:
                 made.save(target / name, given["force"])
             running.remove(name)
             yield made
-            told(f"{len(running)} experiments, {', '.join(running[:jobs])}")
+            told(f"{len(running)} experiments, {', '.join(running[:workers])}")
 
 
 _BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare

@@ -33,22 +33,22 @@ class Staying:
 
 @contextmanager
 def workers_for(
-    jobs: int, executor: Where | None, begin: Callable[[], object] = int
+    workers: int, executor: Where | None, begin: Callable[[], object] = int
 ) -> Iterator[Executor | Staying | None]:
     """Give what several calls of `run_many` take as ``executor``, so that workers are started once for all of them.
 
     Parameters
     ----------
-    jobs, executor
-        As of `run_many`. One job without an executor: None, all is done in this process.
+    workers, executor
+        As of `run_many`. One worker without an executor: None, all is done in this process.
     begin : function
         Called in each process here as soon as it has started: the place to import what tasks need.
     """
     if isinstance(executor, str):
         with connected(executor) as client:
             yield Staying(lambda function, tasks: run_on_cluster(function, tasks, client))
-    elif executor is None and jobs > 1:
-        with Processes(jobs) as processes:
+    elif executor is None and workers > 1:
+        with Processes(workers) as processes:
             processes.start(begin)
             yield Staying(processes.run)
     else:
@@ -58,7 +58,7 @@ def workers_for(
 def run_many(
     function: Callable[[T], R],
     tasks: Sequence[T],
-    jobs: int = 1,
+    workers: int = 1,
     executor: Where | Staying | None = None,
     kept: KeptResults | None = None,
 ) -> Generator[tuple[T, R], None, None]:
@@ -72,7 +72,7 @@ def run_many(
         With several processes found by its name where it runs, as are tasks and results on their way.
     tasks : sequence
         In the order in which they are begun. With ``kept`` their ``repr`` tells them apart.
-    jobs : int
+    workers : int
         Processes, >= 1; one: this process. Not used with an executor.
     executor : str or concurrent.futures.Executor, optional
         The address of a Dask scheduler, as in ``"tcp://10.0.0.1:8786"``, whose workers may die; or an
@@ -94,14 +94,14 @@ def run_many(
     for task in tasks:
         if repr(task) in earlier:
             yield task, earlier[repr(task)]
-    for task, found in _stream(function, missing, jobs, executor):
+    for task, found in _stream(function, missing, workers, executor):
         if kept is not None:
             kept.keep(repr(task), found)
         yield task, found
 
 
 def _stream(
-    function: Callable[[T], R], tasks: Sequence[T], jobs: int, executor: Where | Staying | None
+    function: Callable[[T], R], tasks: Sequence[T], workers: int, executor: Where | Staying | None
 ) -> Generator[tuple[T, R], None, None]:
     if isinstance(executor, str):
         with connected(executor) as client:
@@ -110,8 +110,8 @@ def _stream(
         yield from executor.run(function, tasks)
     elif executor is not None:
         yield from _in_executor(function, tasks, executor)
-    elif min(jobs, len(tasks)) > 1:
-        yield from run_in_processes(function, tasks, jobs)
+    elif min(workers, len(tasks)) > 1:
+        yield from run_in_processes(function, tasks, workers)
     else:
         for task in tasks:
             yield task, function(task)

@@ -44,13 +44,13 @@ def cores() -> int:
 
 
 def run_in_processes(
-    function: Callable[[T], R], tasks: Sequence[T], jobs: int, died: Callable[[T], R] | None = None
+    function: Callable[[T], R], tasks: Sequence[T], workers: int, died: Callable[[T], R] | None = None
 ) -> Generator[tuple[T, R], None, None]:
-    """Run ``function(task)`` for every task in ``jobs`` processes; give each with its result as it is finished.
+    """Run ``function(task)`` for every task in ``workers`` processes; give each with its result as it is finished.
 
     Closing the iterator, or an error where it is used, kills the processes. See `Processes.run`.
     """
-    with Processes(min(jobs, len(tasks))) as started:
+    with Processes(min(workers, len(tasks))) as started:
         yield from started.run(function, tasks, died)
 
 
@@ -59,12 +59,12 @@ class Processes:
 
     Parameters
     ----------
-    jobs : int
+    count : int
         How many; each begins with the first task that none of the others is free for.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, count: int) -> None:
+        self._count = count
         self._workers: list[_Worker] = []
         self._ended = False
 
@@ -80,7 +80,7 @@ class Processes:
 
     def start(self, function: Callable[[], object]) -> None:
         """Start all processes now, and let each call ``function`` before its first task; do not wait for them."""
-        while len(self._workers) < self._jobs:
+        while len(self._workers) < self._count:
             self._workers.append(_Worker())
         for worker in self._workers:
             worker.executor.submit(function)
@@ -120,7 +120,7 @@ class Processes:
                 running[worker.submit(function, task)] = worker, task, deaths
 
         try:
-            while len(self._workers) < min(self._jobs, len(tasks)):
+            while len(self._workers) < min(self._count, len(tasks)):
                 self._workers.append(_Worker())
             idle.extend(reversed(self._workers))
             fill()
@@ -142,7 +142,7 @@ class Processes:
                         else:
                             raise SweepError(
                                 f"a worker process died {deaths} times with the same task: expected enough memory, or "
-                                "fewer --jobs"
+                                "fewer --workers"
                             ) from None
                 fill()  # so that workers do not wait while a result is used
                 yield from finished
@@ -169,7 +169,7 @@ class _Worker:
                 self._process_id = self.executor.submit(os.getpid)
         except OSError as error:  # no more processes, or files open
             raise SweepError(
-                f"a worker process cannot be started: {error.strerror or error}: expected room for it, or fewer --jobs"
+                f"no process can be started: {error.strerror or error}: expected room for it, or fewer --workers"
             ) from None
 
     def submit(self, function: Callable[[T], R], task: T) -> Future[R]:

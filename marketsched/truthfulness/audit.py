@@ -28,6 +28,7 @@ from marketsched.config.named_mechanisms import OWN, NamedMechanism, named_mecha
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
+from marketsched.mechanisms.signatures import renamed
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Where, workers_for
 from marketsched.play.versions import versions
@@ -47,6 +48,7 @@ from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.situations.reproducible import NOT_PASSED, not_reproducible, repeats
 
 
+@renamed(jobs="workers")
 @legal
 def audit(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
@@ -63,7 +65,7 @@ def audit(
     call_seconds: Positive = CALL_SECONDS,
     per_owner: bool = False,
     data: str | PathLike[str] | None = None,
-    jobs: Count = 1,
+    workers: Count = 1,
     executor: Where | None = None,
     keep: str | PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -105,7 +107,7 @@ def audit(
         promises anything about them.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-    jobs : int
+    workers : int
         Processes that share the plays; your script then needs ``if __name__ == "__main__":``. The result does not
         depend on it, unless ``budget`` ends first.
     executor : str or concurrent.futures.Executor, optional
@@ -166,9 +168,9 @@ def audit(
         tell(what, (len(done) + share) / len(entrants))
 
     try:
-        with workers_for(jobs, executor, ready) as workers:
+        with workers_for(workers, executor, ready) as staying:
             workload = base.workload_of(seed, data)
-            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(workers, kept), workload)
+            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(staying, kept), workload)
             for entrant in entrants:
                 with calls_end_within(call_seconds):
                     done.append(_audited(entrant, plan))

@@ -30,7 +30,7 @@ PLAYED = (
     ("run", "small.yaml", "--seed", "3"),
     ("compare", "small.yaml", "--mechanisms", "posted-price,first-come", "--runs", "2"),
     ("audit", "small.yaml", "--owners", "2", "--plays", "100", "--mechanism", "first-come"),
-    ("learn", "--mechanisms", "pay-as-bid", "--days", "4", "--seeds", "2", "--jobs", "1"),
+    ("learn", "--mechanisms", "pay-as-bid", "--days", "4", "--seeds", "2", "--workers", "1"),
 )
 # Plays all commands and prints the names of the package's commands, exit statuses, and a digest of every file but
 # those with times. The finder of an editable install would supply what the tree lacks.

@@ -76,7 +76,7 @@ def test_a_module_of_that_name_is_not_replaced(folder):
 
 @pytest.mark.slow
 def test_workers_and_commands_know_it(folder):
-    found = compare("stochastic-mix", ["own_rule.py:FirstPrice", "first-come"], runs=2, jobs=2)
+    found = compare("stochastic-mix", ["own_rule.py:FirstPrice", "first-come"], runs=2, workers=2)
     assert set(found.tables["runs"]["mechanism"]) == {"own_rule.py:FirstPrice", "first-come"}
     command = [sys.executable, "-m", "marketsched", "run", "stochastic-mix", "-m", "own_rule.py:FirstPrice:share=0.1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -278,7 +278,7 @@ def test_the_command_runs_one(tmp_path):
         ["esdp-fig8", "--runs", "1"],
         ["esdp-fig8", "--slots", "2"],
         ["--all", "--seed", "-1"],
-        ["--all", "--jobs", "0"],
+        ["--all", "--workers", "0"],
     ],
 )
 def test_the_command_refuses_in_one_line(arguments):

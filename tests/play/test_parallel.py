@@ -18,9 +18,9 @@ TASKS = list(range(12))
 square = partial(pow, exp=2)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_in_processes(jobs):
-    assert dict(run_many(square, TASKS, jobs)) == {task: task**2 for task in TASKS}
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_processes(workers):
+    assert dict(run_many(square, TASKS, workers)) == {task: task**2 for task in TASKS}
 
 
 def test_in_an_executor_of_the_callers():
@@ -32,7 +32,7 @@ def test_in_an_executor_of_the_callers():
 @pytest.mark.parametrize("where", ["here", "processes", "threads"])
 def test_an_error_of_a_task_is_raised(where):
     with ThreadPoolExecutor(1) as pool:
-        place = {"here": {}, "processes": {"jobs": 2}, "threads": {"executor": pool}}[where]
+        place = {"here": {}, "processes": {"workers": 2}, "threads": {"executor": pool}}[where]
         with pytest.raises(ZeroDivisionError):
             list(run_many(partial(operator.truediv, 1), [2, 1, 0], **place))
 

@@ -119,20 +119,21 @@ def test_python_says_it_too(make, words):
 
 @pytest.mark.slow
 def test_a_log_is_compared_whole_and_says_how_long_that_takes(here, monkeypatch):
-    """Twelve jobs; a job is declared to take a minute, and every step of progress is a line."""
+    """Twelve jobs; a job is declared to take a minute: on three processors each seed has a process."""
     rows = [f"{600 * i},{300 + 60 * i},{1 + i % 3}" for i in range(12)]
     (here / "own.csv").write_text("\n".join(["submit_s,run_s,processors", *rows]))
     monkeypatch.delenv("MARKETSCHED_PROGRESS")
     monkeypatch.setattr("marketsched.show.commands.compare.JOB_S", 60.0)
     monkeypatch.setattr("marketsched.show.commands.tools.LINE_EVERY_S", 0.0)
+    monkeypatch.setattr("marketsched.play.workers.cores", lambda: 3)
     asked = ["compare", "own.csv", "-m", "first-come,easy-backfill", "--runs", "2", "--out", "found"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
-    assert "12 jobs, 4 plays of 2 mechanisms: some 48.0 minutes" in done.stderr
-    assert re.search(r"^marketsched: \d+ of \d+: seed 1", done.stderr, re.M)
+    assert "12 jobs, 4 plays of 2 mechanisms, 2 at a time: some 24.0 minutes" in done.stderr
+    assert re.search(r"^marketsched: \d+ of \d+: seed 1 is finished", done.stderr, re.M)
     assert "most_jobs: 1000000" in (here / "found" / "scenario.yaml").read_text()
     python = marketsched.compare(here / "own.csv", ["first-come"], runs=1)
     assert "most_jobs: 1000000" in python.texts["scenario.yaml"]
-    again = CliRunner().invoke(app, [*asked[:-1], "last", "--set", "workload.most_jobs=5"])
+    again = CliRunner().invoke(app, [*asked[:-1], "last", "--set", "workload.most_jobs=5", "--workers", "1"])
     assert again.exit_code == 0 and "most_jobs: 5" in (here / "last" / "scenario.yaml").read_text()
-    assert "some 20.0 minutes" in again.stderr
+    assert "1 at a time: some 20.0 minutes" in again.stderr

@@ -69,7 +69,7 @@ def test_its_mechanism_sells_its_log(market):
         "0",
         "--json",
     )
-    rows = json.loads(market("compare", "market.yaml", *options, "--jobs", "2", "--out", "compared").stdout)
+    rows = json.loads(market("compare", "market.yaml", *options, "--workers", "2", "--out", "compared").stdout)
     revenue = {row["mechanism"]: row["revenue"] for row in rows["mechanisms"]}
     assert revenue["flat-rate:rate=2"] > revenue["flat-rate"] > revenue["first-come"] == 0
     wrong = market("run", "market.yaml", "--set", "mechanism.parameters.rate=-1", "--out", "no", status=2)

@@ -144,7 +144,7 @@ def folders(tmp_path_factory):
         "cluster": ["run", cluster],
         "policies": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0],
         "over": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0, "--over", over],
-        "learning": ["learn", "--owners", 3, "--nodes", 2, "--days", 4, "--seeds", 2, "--jobs", 1],
+        "learning": ["learn", "--owners", 3, "--nodes", 2, "--days", 4, "--seeds", 2, "--workers", 1],
         "hard": ["compare", "--adversary", "--mechanisms", "first-come", "--steps", 2],
     }
     for kind, command in commands.items():

@@ -304,6 +304,14 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
         )
 
 
+def test_processes_may_have_their_earlier_name():
+    with pytest.warns(DeprecationWarning, match=r"^compare\(\): jobs= is now workers=$"):
+        found = compare(MAYBE, ["first-come"], runs=1, jobs=1)
+    assert found.complete
+    with pytest.raises(TypeError, match="jobs"):
+        compare(MAYBE, ["first-come"], runs=1, jobs=1, workers=1)
+
+
 # -- who takes part ----------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=2)))  # of e
 
 def command(name, folder):
     """Return arguments of a command that would take minutes in two processes."""
-    out = ["--out", folder / "out", "--jobs", 2]
+    out = ["--out", folder / "out", "--workers", 2]
     if name == "sweep":
         spec = write_spec(folder / "sweep.yaml", scenario={**CLUSTER, "cluster": {**CLUSTER["cluster"], "slots": 2000}})
         return ["sweep", spec, *out]

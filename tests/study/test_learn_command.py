@@ -18,7 +18,7 @@ from marketsched.study.learning.comparing import compare_learning
 from marketsched.study.learning.curves import learning_curves
 
 FILES = {"curves.parquet", "runs.parquet", "summary.parquet", "summary.json", "figure.png", "meta.json"}
-SMALL = ("--mechanisms", "vcg,pay-as-bid", "--owners", 3, "--nodes", 1, "--days", 12, "--seeds", 3, "--jobs", 1)
+SMALL = ("--mechanisms", "vcg,pay-as-bid", "--owners", 3, "--nodes", 1, "--days", 12, "--seeds", 3, "--workers", 1)
 
 
 def call(*arguments):
@@ -132,7 +132,7 @@ def test_an_interrupted_command_leaves_a_marked_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_signal_ends_workers_too_and_nobody_complains(tmp_path):
-    command = [sys.executable, "-m", "marketsched", "learn", "--out", "out", "--jobs", "2", "--days", "40"]
+    command = [sys.executable, "-m", "marketsched", "learn", "--out", "out", "--workers", "2", "--days", "40"]
     done = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

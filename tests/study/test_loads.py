@@ -144,7 +144,7 @@ def test_an_interrupted_comparison_keeps_seeds_of_which_all_loads_are_played():
 @pytest.mark.slow
 def test_processes_share_the_loads_of_a_seed(tmp_path):
     alone, heard = compare(PERHAPS, ["exponential", "first-come"], runs=1, loads=[0.5, 1, 2]), []
-    sure = {"jobs": 2, "keep": tmp_path, "progress": lambda *step: heard.append(step)}
+    sure = {"workers": 2, "keep": tmp_path, "progress": lambda *step: heard.append(step)}
     found = compare(PERHAPS, ["exponential", "first-come"], runs=1, loads=[0.5, 1, 2], **sure)
     pd.testing.assert_frame_equal(found.runs.drop(columns="seconds"), alone.runs.drop(columns="seconds"))
     assert sorted(what.split(" is finished")[0] for _, _, what in heard) == [
@@ -176,10 +176,10 @@ def test_a_contest_goes_to_another_process_and_plays_the_same():
 
 @pytest.mark.slow
 def test_two_processes_find_what_one_does(by_load):
-    twice = compare(PERHAPS, ["exponential", "first-come"], runs=4, seed=3, loads=[0.5, 1, 2], jobs=2)
+    twice = compare(PERHAPS, ["exponential", "first-come"], runs=4, seed=3, loads=[0.5, 1, 2], workers=2)
     columns = [name for name in by_load.runs if name != "seconds"]
     pd.testing.assert_frame_equal(twice.runs[columns], by_load.runs[columns])
-    plain, shared = (compare(PERHAPS, ["exponential"], runs=3, jobs=jobs) for jobs in (1, 2))
+    plain, shared = (compare(PERHAPS, ["exponential"], runs=3, workers=workers) for workers in (1, 2))
     for name in ("runs", "summary"):
         ours, theirs = plain.to_frame(name), shared.to_frame(name)
         pd.testing.assert_frame_equal(ours.drop(columns="seconds"), theirs.drop(columns="seconds"))

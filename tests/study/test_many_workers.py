@@ -29,8 +29,8 @@ def tables(folder):
 def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, command):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)
-    finish(start(*COMMANDS[command], "--jobs", 1, "--out", "one"))
-    finish(start(*COMMANDS[command], "--jobs", 2, "--out", "two"))
+    finish(start(*COMMANDS[command], "--jobs", 1, "--out", "one"))  # the option's earlier name
+    finish(start(*COMMANDS[command], "--workers", 2, "--out", "two"))
     with dask_cluster(tmp_path, 2) as (where, (_, first, _)):
         process = start(*COMMANDS[command], "--scheduler", where, "--out", "cluster")
         assert wait_until(lambda: any((tmp_path / ".marketsched-kept").glob("*/*.task")), 120)
@@ -46,7 +46,7 @@ def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)
     finish(start(*COMMANDS["compare"], "--out", "whole"))
-    process = start(*COMMANDS["compare"], "--jobs", 2, "--out", "again")
+    process = start(*COMMANDS["compare"], "--workers", 2, "--out", "again")
     assert wait_until(lambda: len([*(tmp_path / ".marketsched-kept").glob("*/*.task")]) >= 10, 120)
     process.kill()
     process.communicate()

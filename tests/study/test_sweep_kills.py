@@ -47,7 +47,7 @@ def whole(tmp_path_factory):
         grid={"description": ["a", "b"]},
         seeds=RUNS // 4,
     )
-    sweep(spec, folder / "out", "--jobs", 2)
+    sweep(spec, folder / "out", "--workers", 2)
     assert len(records(folder / "out")) == RUNS
     return spec, folder / "out"
 
@@ -62,7 +62,7 @@ def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
     moments = sorted(random.SystemRandom().sample(range(1, RUNS - 1), 3))
     out, kept = tmp_path / "out", {}
     for moment in moments:
-        process = start("sweep", spec, "--out", out, "--jobs", 2)
+        process = start("sweep", spec, "--out", out, "--workers", 2)
         wait_for_runs(out, moment, process)
         workers = children(process.pid)
         process.kill()
@@ -72,7 +72,7 @@ def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
         assert len(now) >= moment and not (out / "results.parquet").exists()
         assert wait_until(lambda workers=workers: not any(map(alive, workers))), "workers outlive the sweep"
         kept = now
-    sweep(spec, out, "--jobs", 2)
+    sweep(spec, out, "--workers", 2)
     assert kept.items() <= records(out).items() and len(records(out)) == RUNS
     assert same(out, expected), moments
 
@@ -81,7 +81,7 @@ def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
 def test_workers_killed_again_and_again(tmp_path, whole):
     spec, expected = whole
     out = tmp_path / "out"
-    process = start("sweep", spec, "--out", out, "--jobs", 2)
+    process = start("sweep", spec, "--out", out, "--workers", 2)
     for moment in (1, 12, 24, 36):
         wait_for_runs(out, moment, process)
         workers = children(process.pid)
@@ -96,7 +96,7 @@ def test_workers_killed_again_and_again(tmp_path, whole):
 def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
     spec, expected = whole
     out = tmp_path / "out"
-    process = start("sweep", spec, "--out", out, "--jobs", 2)
+    process = start("sweep", spec, "--out", out, "--workers", 2)
     wait_for_runs(out, 10, process)
     workers = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
@@ -105,16 +105,16 @@ def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
     assert f"{len(kept)} of {RUNS} runs finished" in said
     assert err == f"marketsched: interrupted with {RUNS - len(kept)} runs to go: start the sweep again to go on\n"
     assert names(out) == {*WHOLE, "INCOMPLETE"} and not any(map(alive, workers))
-    sweep(spec, out, "--jobs", 2)
+    sweep(spec, out, "--workers", 2)
     assert kept.items() <= records(out).items() and same(out, expected)
 
 
 def test_two_sweeps_at_once(tmp_path, whole):
     spec, expected = whole
     out = tmp_path / "out"
-    first = start("sweep", spec, "--out", out, "--jobs", 1)
+    first = start("sweep", spec, "--out", out, "--workers", 1)
     wait_for_runs(out, 3, first)
-    said, err = finish(start("sweep", spec, "--out", out, "--jobs", 1), 2)
+    said, err = finish(start("sweep", spec, "--out", out, "--workers", 1), 2)
     assert said == "" and err.count("\n") == 1
     assert f"{out} is in use by another sweep (process {first.pid} on" in err
     finish(first)
@@ -127,7 +127,7 @@ def test_a_run_that_kills_its_process_is_given_up_and_the_others_are_not(tmp_pat
     script.write_text(SCRIPT)
     cases = [{}, *({"mechanism.name": "odd", "mechanism.parameters": {"sort": sort}} for sort in ("deadly", "once"))]
     spec = write_spec(tmp_path / "sweep.yaml", scenario=ONE_JOB, overrides=cases, seeds=1)
-    said = sweep(spec, tmp_path / "out", "--jobs", 2, script=script, status=1)
+    said = sweep(spec, tmp_path / "out", "--workers", 2, script=script, status=1)
     assert "3 of 3 runs finished" in said
     assert "1 failed: WorkerDied: its process died every time" in said
     built = (tmp_path / "built").read_text().split()
@@ -140,7 +140,7 @@ def test_failed_runs_are_made_again_when_asked(tmp_path):
     script.write_text(SCRIPT)
     sort = {"mechanism.name": "odd", "mechanism.parameters": {"sort": "faulty"}}
     spec = write_spec(tmp_path / "sweep.yaml", name="odd", scenario=ONE_JOB, overrides=[{}, sort], seeds=2)
-    said = sweep(spec, tmp_path / "out", "--jobs", 2, script=script, status=1)
+    said = sweep(spec, tmp_path / "out", "--workers", 2, script=script, status=1)
     assert "4 of 4 runs finished" in said and "2 failed: RuntimeError: it is broken" in said
     assert "--retry-failed" in said
     (tmp_path / "mended").touch()
@@ -191,7 +191,7 @@ def test_a_lost_scheduler_is_one_line_and_the_sweep_goes_on_here(tmp_path, whole
         and err == "marketsched: the scheduler is lost: what is finished is kept; start the same again to go on\n"
     )
     kept = records(out)
-    sweep(spec, out, "--jobs", 2)
+    sweep(spec, out, "--workers", 2)
     assert kept.items() <= records(out).items() and same(out, expected)
 
 

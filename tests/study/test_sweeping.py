@@ -26,7 +26,7 @@ from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from sweep_tools import CLUSTER, ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
 
-def in_this_process(tasks, jobs, client=None):
+def in_this_process(tasks, workers, client=None):
     """Stand in for workers: the same tasks, the same records."""
     for task in tasks:
         yield task, perform(task)
@@ -104,7 +104,7 @@ def test_cases_that_come_to_the_same_are_run_once(here):
 def test_an_interrupted_sweep_keeps_what_is_finished(here, monkeypatch):
     whole = marketsched.sweep(SPEC, here / "whole")
 
-    def interrupted(tasks, jobs, client=None):
+    def interrupted(tasks, workers, client=None):
         for i, task in enumerate(tasks):
             if i == 2:
                 raise KeyboardInterrupt
@@ -242,7 +242,7 @@ def test_a_worker_of_other_code_is_refused(here, monkeypatch):
 def interrupted_retry(out, spec, monkeypatch):
     """Ask for failed runs again, and interrupt it before the first; say what is there then."""
 
-    def at_once(tasks, jobs, client=None):
+    def at_once(tasks, workers, client=None):
         raise KeyboardInterrupt
         yield
 
@@ -339,7 +339,7 @@ def test_a_sweep_that_was_never_begun_leaves_a_folder_to_begin_in(here):
 def test_the_command_with_worker_processes_gives_the_same_bytes(here):
     """Three spawned processes find two runs to make."""
     spec = write_spec(here / "sweep.yaml", **{**SPEC, "seeds": 1})
-    assert "2 of 2 runs finished" in sweep(spec, here / "out", "--jobs", 3)
+    assert "2 of 2 runs finished" in sweep(spec, here / "out", "--workers", 3)
     assert table_bytes(here / "out") == table_bytes(marketsched.sweep(spec, here / "alone").out)
     assert manifest(here / "out") == manifest(here / "alone")
 

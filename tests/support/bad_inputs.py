@@ -277,7 +277,7 @@ def _arguments(case: Case, folder: Path) -> list[str]:
         (folder / "log.jsonl").write_text(json.dumps(GOOD_LINE) + "\n")
         return ["replay", str(file), str(folder / "log.jsonl")]
     if case.kind == "sweep":
-        return ["sweep", str(file), "--out", str(folder / "out"), "--jobs", "1", *case.options]
+        return ["sweep", str(file), "--out", str(folder / "out"), "--workers", "1", *case.options]
     return ["run", str(file), "--out", str(folder / "out"), *case.options]
 
 

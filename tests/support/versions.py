@@ -43,7 +43,7 @@ COMMANDS = (  # one of each, small
     "report run",
     "compare stochastic-mix --runs 2 --optimum-seconds 0 --out compared",
     "audit stochastic-mix --plays 100 --out audited",
-    "learn --days 20 --seeds 2 --jobs 1 --out learnt",
+    "learn --days 20 --seeds 2 --workers 1 --out learnt",
     "sweep sweep.yaml --out swept",
     "run cluster-default --set cluster.slots=20 --out cluster",
     "benchmark --help",

@@ -97,4 +97,4 @@ def test_an_interrupted_audit_goes_on(tmp_path, alone):
 
 @pytest.mark.slow
 def test_two_processes_change_nothing(alone):
-    assert tables(audited(jobs=2)) == alone
+    assert tables(audited(workers=2)) == alone

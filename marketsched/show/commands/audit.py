@@ -13,6 +13,7 @@ from marketsched.mechanisms.registry import get, names
 from marketsched.results.output import KEPT
 from marketsched.show.commands.pages import first_page, group_with
 from marketsched.show.commands.tools import (
+    PROCESSES,
     ColumnsOption,
     DataOption,
     ForceOption,
@@ -102,7 +103,7 @@ def audit(
     utility: UtilityOption = "money",
     runs: Annotated[int, typer.Option(help="With --utility value: markets, with seeds from --seed on.", min=1)] = 3,
     seed: SeedOption = 0,
-    jobs: Annotated[int, typer.Option(help="Processes that share the plays.", min=1)] = 1,
+    workers: Annotated[int, typer.Option(*PROCESSES, help="Processes that share the plays.", min=1)] = 1,
     scheduler: SchedulerOption = None,
     out: OutOption = None,
     force: ForceOption = False,
@@ -139,8 +140,8 @@ def audit(
             finish(told, folder, force, as_json)
             raise typer.Exit(PROFITABLE if told.summary["confirmed"].any() else 0)
         if base.kind != "market":
-            if jobs > 1 or scheduler is not None:
-                raise InvalidParameterError("--jobs or --scheduler", legal="a scenario of jobs, not a cluster")
+            if workers > 1 or scheduler is not None:
+                raise InvalidParameterError("--workers or --scheduler", legal="a scenario of jobs, not a cluster")
             folder = target_folder(out, f"{file_name(base.name)}-audited", force)
             with progress_bar() as tell:
                 lies = get("audit", base.section)(
@@ -172,7 +173,7 @@ def audit(
                 call_seconds=call_seconds,
                 per_owner=per_owner,
                 data=data,
-                jobs=jobs,
+                workers=workers,
                 executor=scheduler,
                 keep=folder.parent / KEPT,
                 progress=lambda what, share: tell(share, 1.0, what),

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marketsched import comparisons, config
+from marketsched import comparisons, config, play
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.memory import available_memory
 from marketsched.mechanisms.registry import get
 from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
+    PROCESSES,
     ColumnsOption,
     DataOption,
     DaysOption,
@@ -39,6 +41,8 @@ from marketsched.study import hard
 
 RUNS, LOG_RUNS = 20, 3  # paired runs, by default
 JOB_S = 140e-6  # a job under a mechanism, bounds included: the mean of `LOG_DEFAULT` on NASA's log, measured
+MOMENT_S = 20.0  # a longer comparison of a log is announced, and shared by processes
+PROCESS_BYTES, JOB_BYTES = 3e8, 3e3  # of a process that compares, and more for each job of its log
 
 if TYPE_CHECKING:
     from marketsched.config.scenario import Scenario
@@ -92,7 +96,15 @@ def compare(
     days: DaysOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
-    jobs: Annotated[int, typer.Option(help="Worker processes, which share the seeds.", min=1)] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            *PROCESSES,
+            help="Processes, which share seeds and loads (default: 1; of a long log one per processor).",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     scheduler: SchedulerOption = None,
     adversary: Annotated[
         bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
@@ -148,31 +160,44 @@ def compare(
                 legal="the name of one, such as cluster-pai or stochastic-mix "
                 "(`marketsched scenarios` lists them), or a YAML file",
             )
-        options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "jobs": jobs}
+        options: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "workers": workers or 1}
         options["executor"] = scheduler
         options["keep_interrupted"] = True
         options |= {} if loads is None else {"loads": _numbers(loads)}
         options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
         if content is not None and config.scenario_file.is_log(content):
-            _say_what_it_takes(base, names, LOG_RUNS if runs is None else runs, options)
+            options["workers"] = _workers_of_log(base, names, LOG_RUNS if runs is None else runs, workers, options)
         options["keep"] = folder.parent / KEPT
         found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
         finish(found, folder, force, as_json, details)
 
 
-def _say_what_it_takes(base: Scenario, names: list[str] | None, runs: int, options: dict[str, Any]) -> None:
-    """Say on standard error how long a comparison of a log may take, if that is more than a moment."""
+def _workers_of_log(
+    base: Scenario, names: list[str] | None, runs: int, workers: int | None, options: dict[str, Any]
+) -> int:
+    """Return how many processes compare a log, and say on standard error how long that may take.
+
+    None are asked for: one for each processor that has a seed and a load of its own, as far as memory goes, if one
+    process would take more than a moment.
+    """
     contestants = len(comparisons.comparing.LOG_DEFAULT if names is None else names)
     n_jobs = len(base.workload_of(0, options["data"]).jobs)
-    plays = contestants * runs * len(options.get("loads", [None]))
-    seconds = JOB_S * n_jobs * plays / min(runs, options["jobs"])
-    if seconds > 20:
-        typer.echo(
-            f"marketsched: {n_jobs:,} jobs, {plays} plays of {contestants} mechanisms: some {seconds / 60:.1f} minutes "
-            "(--days or --set workload.most_jobs=10000 plays the last jobs, --jobs uses more processes)",
-            err=True,
-        )
+    parts = runs * len(options.get("loads", [None]))
+    seconds = JOB_S * n_jobs * contestants * parts
+    if seconds <= MOMENT_S or options["executor"] is not None:
+        return workers or 1
+    if workers is None:
+        fit = int(0.5 * available_memory() / (PROCESS_BYTES + JOB_BYTES * n_jobs))
+        workers = max(1, min(play.workers.cores(), parts, fit))
+    at_once = min(workers, parts)
+    typer.echo(
+        f"marketsched: {n_jobs:,} jobs, {contestants * parts} plays of {contestants} mechanisms, {at_once} at a time: "
+        f"some {seconds / at_once / 60:.1f} minutes (--days or --set workload.most_jobs=10000 plays the last jobs, "
+        "--workers says how many processes)",
+        err=True,
+    )
+    return workers
 
 
 def _compare(

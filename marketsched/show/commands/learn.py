@@ -8,6 +8,7 @@ import typer
 
 from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
+    PROCESSES,
     ForceOption,
     JsonOption,
     MechanismOption,
@@ -33,8 +34,9 @@ def learn(
     days: Annotated[int, typer.Option(help="Days of each run; the last quarter is what was learned.", min=4)] = 100,
     seeds: Annotated[int, typer.Option(help="Paired runs, with seeds from --seed on.", min=2)] = 20,
     seed: SeedOption = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
+    workers: Annotated[
+        int | None,
+        typer.Option(*PROCESSES, help="Processes (default: one per processor).", min=1, show_default=False),
     ] = None,
     scheduler: SchedulerOption = None,
     out: OutOption = None,
@@ -54,7 +56,7 @@ def learn(
                 days=days,
                 runs=seeds,
                 seed=seed,
-                workers=jobs,
+                workers=workers,
                 executor=scheduler,
                 keep=folder.parent / KEPT,
                 progress=lambda what, done, total: tell(done, total, what),

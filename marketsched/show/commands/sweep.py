@@ -14,6 +14,7 @@ import typer
 
 from marketsched.show.commands.tools import (
     INTERRUPTED,
+    PROCESSES,
     REPORTED,
     DataOption,
     JsonOption,
@@ -37,8 +38,9 @@ def sweep(
         Path | None,
         typer.Option(help="Folder of the sweep; its finished runs count (default: under runs).", show_default=False),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes (default: one per processor).", min=1, show_default=False)
+    workers: Annotated[
+        int | None,
+        typer.Option(*PROCESSES, help="Processes (default: one per processor).", min=1, show_default=False),
     ] = None,
     scheduler: SchedulerOption = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make failed runs again.")] = False,
@@ -58,7 +60,7 @@ def sweep(
                     runs,
                     target,
                     scheduler,
-                    jobs=jobs,
+                    workers=workers,
                     retry_failed=retry_failed,
                     data=data,
                     progress=tell,

@@ -83,6 +83,7 @@ StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Of a log in text or SWF: refuse rows that cannot be read; else they are counted."),
 ]
+PROCESSES = "--workers", "--jobs"  # both names of the option: the second is the earlier one
 SchedulerOption = Annotated[
     str | None,
     typer.Option(

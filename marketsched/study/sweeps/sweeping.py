@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from marketsched.mechanisms.errors import SweepError
 from marketsched.mechanisms.legal import Whole, legal
+from marketsched.mechanisms.signatures import renamed
 from marketsched.play.dask_workers import connected, run_on_cluster
 from marketsched.play.fingerprint import fingerprint
 from marketsched.play.parallel import TimeLeft
@@ -82,13 +83,14 @@ class SweepResult:
         }
 
 
+@renamed(jobs="workers")
 @legal
 def sweep(
     runs: SweepSpec | str | PathLike[str] | Mapping[str, Any] | Sequence[Any],
     out: str | PathLike[str],
     scheduler: str | None = None,
     *,
-    jobs: Annotated[int, Whole(1, 1024)] | None = None,
+    workers: Annotated[int, Whole(1, 1024)] | None = None,
     retry_failed: bool = False,
     data: str | PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -105,7 +107,7 @@ def sweep(
         Folder of the sweep: a new one, or that of the same or a similar sweep, whose finished runs count.
     scheduler : str, optional
         Address of a Dask scheduler, as in ``tcp://10.0.0.1:8786``; None: worker processes here.
-    jobs : int, optional
+    workers : int, optional
         Worker processes; None: one per processor. Not used with a scheduler.
     retry_failed : bool
         Make runs again that ended with an error.
@@ -136,7 +138,7 @@ def sweep(
     >>> import tempfile
     >>> grid = {"scenario": "stochastic-mix", "seeds": [0, 1], "grid": {"workload.capacity": [88, 100]}}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = sweep(grid, f"{folder}/capacities", jobs=1)
+    ...     done = sweep(grid, f"{folder}/capacities", workers=1)
     >>> done.runs, done.complete
     (4, True)
     """
@@ -157,7 +159,7 @@ def sweep(
         if tasks:
             work.begin()
             try:
-                work.make(_stream(tasks, jobs, client), _first_words(client))
+                work.make(_stream(tasks, workers, client), _first_words(client))
             except KeyboardInterrupt:
                 interrupted = True
                 work.look_again()
@@ -180,10 +182,12 @@ def _listed(runs: Any) -> tuple[list[SweepRun], str]:
     return runs_from(list(runs)), "sweep"
 
 
-def _stream(tasks: Sequence[SweepTask], jobs: int | None, client: Any) -> Generator[tuple[SweepTask, str], None, None]:
+def _stream(
+    tasks: Sequence[SweepTask], workers: int | None, client: Any
+) -> Generator[tuple[SweepTask, str], None, None]:
     if client is not None:
         return run_on_cluster(perform, tasks, client, killed)
-    return run_in_processes(perform, tasks, jobs or cores(), killed)
+    return run_in_processes(perform, tasks, workers or cores(), killed)
 
 
 def _first_words(client: Any) -> str:
