@@ -3,3 +3,4 @@ from . import contest as contest
 from . import flat_prices as flat_prices
 from . import loads as loads
 from . import mechanisms as mechanisms
+from . import plan_of_log as plan_of_log

@@ -123,9 +123,9 @@ def test_a_log_is_compared_whole_and_says_how_long_that_takes(here, monkeypatch)
     rows = [f"{600 * i},{300 + 60 * i},{1 + i % 3}" for i in range(12)]
     (here / "own.csv").write_text("\n".join(["submit_s,run_s,processors", *rows]))
     monkeypatch.delenv("MARKETSCHED_PROGRESS")
-    monkeypatch.setattr("marketsched.show.commands.compare.JOB_S", 60.0)
+    monkeypatch.setattr("marketsched.comparisons.plan_of_log.JOB_S", 60.0)
     monkeypatch.setattr("marketsched.show.commands.tools.LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("marketsched.play.workers.cores", lambda: 3)
+    monkeypatch.setattr("marketsched.comparisons.plan_of_log.cores", lambda: 3)
     asked = ["compare", "own.csv", "-m", "first-come,easy-backfill", "--runs", "2", "--out", "found"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output

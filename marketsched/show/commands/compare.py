@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marketsched import comparisons, config, play
+from marketsched import comparisons, config
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.memory import available_memory
 from marketsched.mechanisms.registry import get
 from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
@@ -40,11 +39,9 @@ from marketsched.show.commands.tools import (
 from marketsched.study import hard
 
 RUNS, LOG_RUNS = 20, 3  # paired runs, by default
-JOB_S = 140e-6  # a job under a mechanism, bounds included: the mean of `LOG_DEFAULT` on NASA's log, measured
-MOMENT_S = 20.0  # a longer comparison of a log is announced, and shared by processes
-PROCESS_BYTES, JOB_BYTES = 3e8, 3e3  # of a process that compares, and more for each job of its log
 
 if TYPE_CHECKING:
+    from marketsched.comparisons.plan_of_log import LogPlan
     from marketsched.config.scenario import Scenario
     from marketsched.results.result import Result
     from marketsched.study.hard.adversary import HardInstance
@@ -167,37 +164,24 @@ def compare(
         options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
         if content is not None and config.scenario_file.is_log(content):
-            options["workers"] = _workers_of_log(base, names, LOG_RUNS if runs is None else runs, workers, options)
+            sizes = names, LOG_RUNS if runs is None else runs, len(options.get("loads", [None]))
+            plan = comparisons.plan_of_log.plan_of_log(base, *sizes, data=data, workers=workers)
+            options["workers"] = plan.workers
+            if plan.is_long:
+                _say_what_it_takes(plan)
         options["keep"] = folder.parent / KEPT
         found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
         finish(found, folder, force, as_json, details)
 
 
-def _workers_of_log(
-    base: Scenario, names: list[str] | None, runs: int, workers: int | None, options: dict[str, Any]
-) -> int:
-    """Return how many processes compare a log, and say on standard error how long that may take.
-
-    None are asked for: one for each processor that has a seed and a load of its own, as far as memory goes, if one
-    process would take more than a moment.
-    """
-    contestants = len(comparisons.comparing.LOG_DEFAULT if names is None else names)
-    n_jobs = len(base.workload_of(0, options["data"]).jobs)
-    parts = runs * len(options.get("loads", [None]))
-    seconds = JOB_S * n_jobs * contestants * parts
-    if seconds <= MOMENT_S or options["executor"] is not None:
-        return workers or 1
-    if workers is None:
-        fit = int(0.5 * available_memory() / (PROCESS_BYTES + JOB_BYTES * n_jobs))
-        workers = max(1, min(play.workers.cores(), parts, fit))
-    at_once = min(workers, parts)
+def _say_what_it_takes(plan: LogPlan) -> None:
+    """Say on standard error how long a comparison of a log may take."""
+    sizes = f"{plan.jobs:,} jobs, {plan.plays} plays of {plan.mechanisms} mechanisms, {plan.at_once} at a time"
     typer.echo(
-        f"marketsched: {n_jobs:,} jobs, {contestants * parts} plays of {contestants} mechanisms, {at_once} at a time: "
-        f"some {seconds / at_once / 60:.1f} minutes (--days or --set workload.most_jobs=10000 plays the last jobs, "
-        "--workers says how many processes)",
+        f"marketsched: {sizes}: some {plan.seconds / 60:.1f} minutes (--days or "
+        "--set workload.most_jobs=10000 plays the last jobs, --workers says how many processes)",
         err=True,
     )
-    return workers
 
 
 def _compare(
