@@ -1,4 +1,4 @@
-"""The figure of the landing page, two panels that a telephone can show: a table of docs/which-mechanism.md, and a log.
+"""The figure of the landing page, two panels that a telephone can show: a table of mechanisms, and a log.
 
 python docs/landing_figure.py    # writes examples/figures/landing.png
 """
@@ -19,7 +19,7 @@ PANELS: tuple[
     tuple[str, str, str, Lines], ...
 ] = (  # page, table, title; by column: label, its place, colour, line, marker
     (
-        "which-mechanism",
+        "mechanisms-measured",
         "synthetic-pipelines",
         "a day of pipelines, durations shown",
         {

@@ -4,6 +4,7 @@ import doctest
 import inspect
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def test_every_trace_is_listed_with_its_files_and_licence():
     rows = re.findall(r"^\| `(.*?)` \| (.*?) \| (.*?) \|$", (ROOT / "docs/traces.md").read_text(), re.M)
     listed = {name: (re.findall("`(.*?)`", files), licence) for name, files, licence in rows}
     assert listed == {trace.name: (list(trace.files), trace.licence) for trace in TRACES.values()}
+
+
+def test_figures_that_are_drawn_from_tables_of_pages_find_them():
+    landing, schedulers = (runpy.run_path(str(ROOT / f"docs/{name}_figure.py")) for name in ("landing", "schedulers"))
+    for page, market, _, lines in landing["PANELS"]:
+        table = landing["table_of"]((ROOT / f"docs/{page}.md").read_text(), market)
+        assert set(lines) < set(table) and len(table["load"]) >= 3
+    cells = schedulers["cells_of"]((ROOT / "docs/schedulers.md").read_text())
+    assert len(cells) >= 10 and all({len(cell) for cell in rules.values()} == {3} for rules in cells.values())
 
 
 def test_the_replay_page_shows_a_log_that_runs():
