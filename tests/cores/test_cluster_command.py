@@ -194,10 +194,10 @@ def test_an_interrupted_command_ends_with_130(here, monkeypatch):
 
     whole = PolicyContest.play
 
-    def second(self, seed, tell):
+    def second(self, seed, part, tell):
         if seed == 1:
             raise KeyboardInterrupt
-        return whole(self, seed, tell)
+        return whole(self, seed, part, tell)
 
     monkeypatch.setattr(PolicyContest, "play", second)
     done = call("compare", "small.yaml", "--runs", 3, "--out", "out", "--json")
