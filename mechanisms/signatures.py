@@ -157,7 +157,7 @@ def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     >>> @renamed(jobs="workers")
     ... def shared(workers: int = 1) -> int:
     ...     return workers
-    >>> with warnings.catch_warnings(record=True) as seen:
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
     ...     shared(jobs=2), str(seen[0].message)
     (2, 'shared(): jobs= is now workers=')
     """
