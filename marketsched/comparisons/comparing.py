@@ -122,8 +122,8 @@ def compare(
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), or an executor.
     keep : path, optional
-        Folder that keeps finished seeds, of several loads each, until all are done: the same comparison, if
-        interrupted or killed, continues from there. None: nothing is kept.
+        Folder that keeps each finished seed (with ``loads``, each load of a seed) until all are done: the same
+        comparison, if interrupted or killed, continues from there. None: nothing is kept.
     progress : function of (int, int, str), optional
         Called before each step with the number of steps done, their total, and the name of the next step; with
         several processes, after each seed and load.

@@ -85,7 +85,7 @@ class Line:
         return 0
 
     def places(self, jobs: JobColumns, walls: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what `place_of` returns of each row at its arrival, shape (n_jobs,), all rows being heard of."""
+        """Return the key of each job of a whole market, as `place_of` returns it at its arrival, shape (n_jobs,)."""
         keys = np.zeros(jobs.n, np.int64)
         if self.order == "request":
             keys[:] = walls

@@ -167,7 +167,7 @@ def compare(
             sizes = names, LOG_RUNS if runs is None else runs, len(options.get("loads", [None]))
             plan = comparisons.plan_of_log.plan_of_log(base, *sizes, data=data, workers=workers)
             options["workers"] = plan.workers
-            if plan.is_long:
+            if plan.is_long and scheduler is None:  # how many a cluster plays at a time is not known here
                 _say_what_it_takes(plan)
         options["keep"] = folder.parent / KEPT
         found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
