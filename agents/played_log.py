@@ -36,11 +36,10 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
     moves = outcomes.moves.table()
     n_rows = _rows_of(jobs, outcomes, moves, played, closes)
     events, load = np.zeros(n_rows, EVENT), np.zeros(played + 2, np.int64)
-    columns = (events["round"], events["kind"], events["job"], events["completion"], events["payment"], events["value"])
     _events_kernel(
         jobs.births, jobs.arrivals, jobs.widths, jobs.begins, jobs.values, jobs.lasts, jobs.max_delay,
         outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, moves, _ROW_OF, _ROW_OF_MOVE,
-        played, closes, *columns, load,
+        played, closes, events, load,
     )  # fmt: skip
     submitted = int(np.searchsorted(jobs.births, played, side="right"))
     statements = np.zeros(submitted, STATEMENT)
@@ -69,9 +68,11 @@ def _rows_of(jobs: JobColumns, outcomes: Outcomes, moves: NDArray[np.int64], pla
 def _events_kernel(  # type: ignore[no-untyped-def]
     births, arrivals, widths, begins, values, lasts, max_delay,
     starts, left, endings, payments, moves, row_of, row_of_move, played, closes,
-    rounds, kinds, places, completions, paid, worth, load,
+    events, load,
 ):  # fmt: skip
     """Fill the columns of the log by a counting sort on (round, phase), and the nodes busy in each round."""
+    rounds, kinds, places = events["round"], events["kind"], events["job"]
+    completions, paid, worth = events["completion"], events["payment"], events["value"]
     n, phases, noted = births.size, 6, moves.shape[0] > 0
     at = np.zeros((played + 1) * phases + 1, np.int64)
     for j in range(n):

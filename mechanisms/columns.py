@@ -7,11 +7,11 @@ A mechanism that can answer a whole market at once defines `Mechanism.play`: it 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,15 +115,19 @@ class JobColumns:
     owner_names: Callable[[], Sequence[Hashable]]  # of the owner of each job, (n,)
     job_names: Callable[[], Sequence[Hashable]]  # the names under which jobs are submitted, (n,)
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: kernels are compiled once, for such ones, wherever jobs come from."""
+        _read_only(vars(self).values())
+
     @cached_property
     def laws(self) -> DurationLaws:
         """The law of each job's duration, given its arrival and what is seen then; made when it is read."""
-        return self.announced()
+        return _read_only(self.announced())
 
     @cached_property
     def joint_laws(self) -> ReportedLaws:
         """The law of arrival, duration and signal that each job reports at its birth; made when it is read."""
-        return self.reported()
+        return _read_only(self.reported())
 
     def law_of(self, row: int) -> DurationLaw:
         """Return the law of one job's duration, given its arrival and what is seen then."""
@@ -297,6 +301,16 @@ def follows(market: object, home: type) -> bool:
     ]
     replaced = [name for name in vars(market) if callable(getattr(home, name, None))]
     return not rules and not replaced
+
+
+Fields = TypeVar("Fields", bound=Iterable[object])
+
+
+def _read_only(fields: Fields) -> Fields:
+    for each in fields:
+        if isinstance(each, np.ndarray):
+            each.flags.writeable = False
+    return fields
 
 
 _WRAPPED = (property, staticmethod, classmethod)
