@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 from kernel_cache import ROOT, kernel_cache
@@ -35,8 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what draws more cases in `make thorough`: the files that say `many`, and what Hypothesis drives."""
+    """Mark what `make thorough` adds: cases that `many` or Hypothesis draws, and those `long_after` the first ones."""
+    seen: Counter[tuple[object, str]] = Counter()
     for item in items:
+        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("long_after")):
+            seen[key := (item.module, item.originalname)] += 1
+            if seen[key] > mark.args[0]:
+                item.add_marker("long")
         if isinstance(item, pytest.Function) and (
             getattr(item.module, "many", None) is many or is_hypothesis_test(item.obj)
         ):

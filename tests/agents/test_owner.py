@@ -120,6 +120,7 @@ def mechanisms(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["exact", "monte-carlo", "first-come"])
 @given(jobs=workloads(), lies=st.lists(st.sampled_from(LIES), min_size=7, max_size=7), resubmit=st.booleans())
 def test_books_balance_whatever_owners_say_and_whatever_happens(kind, jobs, lies, resubmit):

@@ -132,6 +132,7 @@ def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(3)
 @pytest.mark.compiled  # as plain Python the descent takes minutes
 @pytest.mark.parametrize(
     "text",

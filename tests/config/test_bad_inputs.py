@@ -12,6 +12,7 @@ LINE = "marketsched: bad.yaml: workload.capacity = -1: expected a whole number >
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("kind", [*KINDS, "events"])
 def test_every_bad_input_ends_in_one_line_soon_and_within_memory(kind):

@@ -95,6 +95,7 @@ def test_listed_jobs_run_in_the_shape_that_is_worth_most():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_mix_plays_and_equal_seeds_give_equal_runs():
     first, again, other = (run(MIX, seed=seed).outcome for seed in (1, 1, 2))
     assert first["welfare"] == again["welfare"] != other["welfare"]

@@ -32,6 +32,7 @@ def test_values_are_yaml_and_rules_of_a_scenario_are_told_from_parameters():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, small = "bid-price:buckets=4", ["--set", "workload.recurring_jobs=20", "--set", "workload.capacity=6"]

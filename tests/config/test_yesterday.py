@@ -99,6 +99,7 @@ def test_a_log_that_does_not_fit_is_refused_in_one_line(folder, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_interrupted_or_other_folder_is_refused(folder, tmp_path):
     other = tmp_path / "compared"
     marketsched.compare(scenario(), mechanisms=["first-come"], runs=2).save(other)

@@ -193,6 +193,7 @@ def test_unequal_machines_are_there_as_often_as_they_say():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 def test_learning_pays_where_machines_differ_for_good():
     """The 95 % interval of the mean ratio over seeds is above 1, and above that of equal machines."""

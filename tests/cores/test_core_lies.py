@@ -248,6 +248,7 @@ def test_the_same_seed_finds_the_same_and_progress_counts():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_table_has_a_row_per_case_and_family():
     cases = [
         AuditCase("ogasched", "ogasched", "none", PortWorld(slots=5)),

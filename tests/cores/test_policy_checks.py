@@ -17,6 +17,7 @@ test_free_shares_in_one_line = policy_tests(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_policy_without_payments_fails():
     report = check_policy(PublishedGames("ogasched"), search_worlds=4, fresh_worlds=20)
     assert {result.name for result in report.failed} == {"truthful in drawn worlds"}

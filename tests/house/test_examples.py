@@ -378,7 +378,8 @@ def test_the_first_market_prints_what_its_readme_shows(tmp_path):
 
 
 LONG = {"armada", "learning-speeds", "live-slurm", "near-saturation", "owners-in-mesa", "slurm-beside-easy"}
-LONG |= {"which-lie-pays", "which-mechanism", "your-trace"}
+LONG |= {"which-lie-pays", "which-mechanism", "your-trace", "live-agents", "gpu-cluster", "why-truthful"}
+LONG |= {"stochastic-prices", "bid-prices", "reservations", "ogasched-or-fairness"}
 
 
 def test_every_example_has_a_headline():

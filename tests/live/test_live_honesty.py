@@ -129,6 +129,7 @@ def test_related_accounts_count_as_one(group, tmp_path):
     check_journal(f"{tmp_path}/m.db")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chance", "trials"),
     [(0.02, 12), (0.005, 12), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],
@@ -182,6 +183,7 @@ def one_long_run(market, attacker, victim, chance):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chance", "trials"),
     [(0.02, 8), (0.005, 8), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],

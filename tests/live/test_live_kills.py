@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from draws import long_after
 from live_databases import database
 from live_served import PATIENCE_S, SNAPSHOT_ROWS, LoadOfCalls, Served, check_both_ways, written_rows
 from live_tools import check_journal, sow
@@ -92,7 +91,8 @@ def check_accounts(url, load):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("kind", long_after(1, ["sqlite", "postgresql"]))
+@pytest.mark.long_after(1)
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_killed_under_load(kind, tmp_path):
     moments = random.Random(KILLS)
     with database(kind, tmp_path) as url:

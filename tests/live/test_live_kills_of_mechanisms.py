@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from draws import long_after
 from live_databases import database
 from live_served import PATIENCE_S, LoadOfCalls, Served, check_both_ways, written_rows
 from live_tools import check_journal
@@ -153,9 +152,10 @@ def check_purses(url):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(6000)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("name", long_after(2, MECHANISMS))
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_killed_with_evictions_and_requeues(name, kind, tmp_path):
     moments = random.Random(f"{name} {kind}")
     with database(kind, tmp_path) as url:

@@ -210,6 +210,7 @@ def lies():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_with_the_fee_no_lie_is_better_than_the_truth_or_staying_away():
     truth = utility(report(CASES), MARKET)
     assert truth > 0 and truth == pytest.approx(utility(report(CASES), {**MARKET, "no_show_fee": 0.0}) - NEVER)

@@ -36,6 +36,7 @@ def numbers_in(found, path=""):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_owners_cannot_count_what_others_submit(clients):
     rng, exact = np.random.default_rng(2), 0
     ann, ben, operator = clients["ann"], clients["ben"], clients["operator"]

@@ -32,7 +32,7 @@ def schema_of(url):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("role", ["operator", "owner"])
+@pytest.mark.parametrize("role", [pytest.param("operator", marks=pytest.mark.long), "owner"])
 def test_no_request_is_a_fault_of_the_service(market, role):
     url, tokens, database = market
     client = LiveClient(url, tokens["operator"])

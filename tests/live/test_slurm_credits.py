@@ -41,6 +41,7 @@ def started(trial, job, number):
     return trial.operator.job(job)["class"], qos_of(trial, number)
 
 
+@pytest.mark.long
 def test_regular_jobs_take_free_nodes_and_slurm_takes_only_free_ones(tmp_path):
     beside = {"PartitionName": "other Nodes=n[1-2] MaxTime=INFINITE State=UP"}
     with Trial(tmp_path, config=of(["ann", "bob"]), credits=True, one_user=True, settings=beside) as trial:
@@ -72,6 +73,7 @@ def test_regular_jobs_take_free_nodes_and_slurm_takes_only_free_ones(tmp_path):
         assert trial.slurm_state(takers[1]) == "PENDING" and trial.state(narrow) == "running"
 
 
+@pytest.mark.long
 def test_who_sets_a_qos_is_put_back(tmp_path):
     with Trial(tmp_path, config=of(["ann"]), credits=True, one_user=True, plugin=False) as trial:
         trial.operator.create_owner("ann")
@@ -105,6 +107,7 @@ def test_a_statement_in_a_comment_takes_its_rank_from_nice(tmp_path):
         trial.step_until(lambda: [job.state for job in trial.slurm.jobs()][-1] == "CANCELLED")
 
 
+@pytest.mark.long
 @WITH_USERS
 def test_no_user_sets_a_qos():
     folder = Path(tempfile.mkdtemp(prefix="credits-", dir="/tmp"))  # the folders of pytest are root's alone
@@ -194,6 +197,7 @@ class Day:
         )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_day_of_thirty_owners_has_the_classes_of_the_market(tmp_path):
     shares = {f"o{k}": 1.0 / (1 + k) for k in range(OWNERS)}

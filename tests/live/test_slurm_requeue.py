@@ -114,6 +114,7 @@ def qos_of_started(trial):
     return {job.comment.removeprefix("market:"): job.qos for job in trial.slurm.jobs() if job.started}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["two-offers", pytest.param("credits", marks=WITH_ACCOUNTING)])
 def test_killed_between_requeue_and_start_nothing_runs_twice(name, tmp_path):
     draw = random.Random(3)

@@ -170,6 +170,7 @@ def test_killed_between_any_two_actions_one_way_runs_on_the_nodes_booked(tmp_pat
         assert len(charged) == len(set(charged)) == 4
 
 
+@pytest.mark.long
 def test_the_command_and_a_bridge_that_is_killed(tmp_path):
     runs, draw = tmp_path / "runs", random.Random(2)
     with trial_on(tmp_path) as trial:

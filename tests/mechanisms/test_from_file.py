@@ -75,6 +75,7 @@ def test_a_module_of_that_name_is_not_replaced(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_workers_and_commands_know_it(folder):
     found = compare("stochastic-mix", ["own_rule.py:FirstPrice", "first-come"], runs=2, workers=2)
     assert set(found.tables["runs"]["mechanism"]) == {"own_rule.py:FirstPrice", "first-come"}

@@ -83,6 +83,7 @@ def largest_gain(which, seeds, stops=True):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("which", MARKETS)
 def test_no_report_gains(which, stops):

@@ -67,6 +67,7 @@ def command(package, *arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_installed_package_is_known_to_the_command_line(package):
     text = "name: x\nworkload: {kind: few, jobs: 15}\nmechanism: {name: dearer, parameters: {share: 0.25}}\n"
     (package / "own.yaml").write_text(text)

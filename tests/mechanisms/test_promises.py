@@ -185,6 +185,7 @@ def gains_of(build, promise, n=60, **drawn):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_false_promises_are_caught(monkeypatch):
     """Truth under pay-as-bid, free stops at the deadline, free stops on a cluster, and shapes chosen by the case."""
     assert gains_of(PayAsBid, "ex post", 10, hidden=False) > 3

@@ -184,6 +184,7 @@ def test_promises_of_mechanisms(name, revealed, hidden, reads, later):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize("name", ["posted-price", "bid-price", "first-come", "vcg", "fair-share"])
 def test_who_promises_that_later_jobs_change_nothing_keeps_it(name):
     report = check_mechanism(lambda **sizes: get_mechanism(name, **sizes), n_markets=4)

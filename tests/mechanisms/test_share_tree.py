@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from draws import long_after, many
+from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.schedulers.multifactor import HALF, age_factor, billed, job_size_factor, kept
 from marketsched.mechanisms.schedulers.share_tree import ShareTree
@@ -186,9 +186,10 @@ SLEEP = "#!/bin/sh\nexec sleep {}\n"
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @WITH_SLURM
 @pytest.mark.skipif(bool(missing_accounting()), reason="needs Debian's slurmdbd and mariadb-server")
-@pytest.mark.parametrize("rule", long_after(1, ["fair-tree", "classic"]))
+@pytest.mark.parametrize("rule", ["fair-tree", "classic"])
 def test_factors_of_a_real_slurm(rule, tmp_path_factory):
     """A tree of accounts with usage: sshare's levels and factors, sprio's age, size and fair share, and the decay."""
     lines = {"PriorityDecayHalfLife": "0-1", "DebugFlags": "Priority", "SlurmctldDebug": "verbose"}

@@ -147,6 +147,7 @@ def test_too_few_samples_are_seen_to_err():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     "names",
@@ -179,6 +180,7 @@ def test_experiments_of_the_mechanism_paper(name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mechanism-truthfulness", "mechanism-ratio"])
 def test_experiments_that_play_whole_markets(name, monkeypatch):
     monkeypatch.setattr(mechanism, "PLAYS", 200)
@@ -256,6 +258,7 @@ def test_the_command_lists_what_there_is():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 def test_the_command_runs_one(tmp_path):
     arguments = ["reproduce", "opm-fig3", "--runs", "2", "--slots", "16", "--out", str(tmp_path / "out")]

@@ -15,6 +15,7 @@ NAMES = ["esdp-fig8", "opm-fig3", "esdp-fig7"]
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 def test_what_is_written(tmp_path):
     names = ["esdp-fig8", "opm-fig3"]
@@ -63,6 +64,7 @@ def interrupted(out, at):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeypatch):
     interrupted(tmp_path / "out", 2)

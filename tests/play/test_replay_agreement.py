@@ -104,6 +104,7 @@ def test_agreement_on_drawn_markets(market):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*CLEAN, MALFORMED], ids=["all", "running", "malformed"])
 def test_agreement_on_thousands_of_random_markets(kind):
     for seed in range(10_000, 10_000 + many(2_500)):

@@ -161,6 +161,7 @@ def test_nonsense_from_the_solver_is_made_feasible_and_bounded(seed, noise):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("supply", "method"), [(12.0, "simplex"), pytest.param(40.0, "ipm", marks=pytest.mark.slow)])
 def test_stopped_early_it_says_so_and_bounds_both_sides(supply, method):
     program, _ = crowd(1500, 400)
@@ -210,6 +211,7 @@ def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_threads_that_others_started_do_not_matter():
     code = """
 import highspy

@@ -181,6 +181,7 @@ def test_pools_of_half_the_size_give_a_bound_that_is_broken():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_one_pool_and_one_resource_is_the_bound_of_identical_nodes():
     rng = np.random.default_rng(5)
     rows = []

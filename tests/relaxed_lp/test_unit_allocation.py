@@ -170,6 +170,7 @@ def test_theorem_fua_on_random_families():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 def test_theorem_fua_on_ten_thousand_random_families():
     sweep(np.random.default_rng(1), 10_000)

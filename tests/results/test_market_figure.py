@@ -191,6 +191,7 @@ def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["svg", *(pytest.param(x, marks=pytest.mark.slow) for x in ("png", "pdf"))])
 def test_equal_runs_give_equal_bytes(ending, tmp_path):
     first, second = (

@@ -266,6 +266,7 @@ main()
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled  # as plain Python the wrapping hash warns on standard error
 def test_an_interrupted_run_keeps_its_finished_rounds(here):
     run = process(code=INTERRUPT_AT_31, cwd=here)

@@ -49,6 +49,7 @@ def market(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_lists_name_what_it_adds(market):
     (shown,) = re.findall(r"^```text\n(.*?)^```$", (HERE / "README.md").read_text(), re.M | re.S)
     assert market("scenarios").stdout.endswith(shown)
@@ -56,6 +57,7 @@ def test_lists_name_what_it_adds(market):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_its_mechanism_sells_its_log(market):
     done = market("run", "market.yaml", "--json", "--out", "run")
     found = json.loads(done.stdout)
@@ -79,6 +81,7 @@ def test_its_mechanism_sells_its_log(market):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_its_policy_plays_beside_others(market):
     done = market("run", "cluster.yaml", "--set", "cluster.slots=40", "--json", "--out", "cluster")
     assert {"lottery", "lottery:greed=0.1", "fairness"} == {

@@ -88,6 +88,7 @@ def test_hidden(adversary, switch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", HIDDEN)
 def test_hidden_at_length(name):
     size, ratios = HIDDEN[name], []

@@ -197,6 +197,7 @@ def test_cheap_long_jobs_before_dear_ones_are_found(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism", ["first-come", {"name": "posted-price", "pricing": {"kind": "posted", "prices": [0.0]}}]
 )

@@ -9,7 +9,6 @@ import time
 import pytest
 
 import draws
-from draws import long_after
 from marketsched.results.output import INCOMPLETE
 from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
@@ -70,14 +69,16 @@ def kill(name, number, folder, wait):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("sweep", HUP), ("learn", INT)])
 def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
     kill(name, number, tmp_path, 1.5)
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("number", [KILL, TERM, HUP, INT], ids=["KILL", "TERM", "HUP", "INT"])
-@pytest.mark.parametrize("name", long_after(1, ["sweep", "reproduce", "learn", "compare"]))
+@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
 def test_again_and_again_at_any_moment(name, number, tmp_path):
     for turn in range(min(TURNS, 4) if name == "compare" else TURNS):
         folder = tmp_path / str(turn)

@@ -54,6 +54,7 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_runs_of_a_seed_have_the_same_days_and_the_price_is_posted():
     found = small(("posted-price:price=2", "posted-price:price=9"), learner="best-response", runs=2, days=4)
     assert found.meta["learner"] == "best-responding"
@@ -106,6 +107,7 @@ def stop_after(count):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_interruption_keeps_the_seeds_that_all_mechanisms_have():
     whole = small()
     kept = small(progress=stop_after(5), keep_interrupted=True)

@@ -175,6 +175,7 @@ def test_a_contest_goes_to_another_process_and_plays_the_same():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_find_what_one_does(by_load):
     twice = compare(PERHAPS, ["exponential", "first-come"], runs=4, seed=3, loads=[0.5, 1, 2], workers=2)
     columns = [name for name in by_load.runs if name != "seconds"]
@@ -268,6 +269,7 @@ def test_the_command(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_of_a_log_the_nodes_stay_and_arrivals_come_closer(tmp_path):
     rng = np.random.default_rng(5)
     rows = {"submit_s": np.cumsum(rng.exponential(400.0, 120)), "run_s": rng.uniform(60, 4000, 120)}

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from draws import long_after
 from sweep_tools import ONE_JOB, children, dask_cluster, finish, start, wait_until, write_spec
 
 pytestmark = pytest.mark.slow
@@ -24,8 +23,9 @@ def tables(folder):
     return {name: path.read_bytes() for name, path in found.items()}
 
 
+@pytest.mark.long
 @needs_dask
-@pytest.mark.parametrize("command", long_after(1, ["compare", "audit", "learn"]))
+@pytest.mark.parametrize("command", ["compare", "audit", "learn"])
 def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, command):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)
@@ -42,6 +42,7 @@ def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, comm
     assert not (tmp_path / ".marketsched-kept").exists()
 
 
+@pytest.mark.long
 def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
     write_spec(tmp_path / "market.yaml", **ONE_JOB)
     monkeypatch.chdir(tmp_path)
@@ -56,6 +57,7 @@ def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
     assert tables(tmp_path / "again") == tables(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_bounds_do_not_depend_on_the_threads_of_the_process(tmp_path, monkeypatch):
     """Workers have one thread each, a process alone has all: here the last bit of a bound once depended on it."""
     monkeypatch.chdir(tmp_path)

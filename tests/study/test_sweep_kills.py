@@ -56,6 +56,7 @@ def same(out, whole) -> bool:
     return table_bytes(out) == table_bytes(whole) and manifest(out) == manifest(whole) and names(out) == WHOLE
 
 
+@pytest.mark.long
 @needs_proc
 def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
     spec, expected = whole
@@ -77,6 +78,7 @@ def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
     assert same(out, expected), moments
 
 
+@pytest.mark.long
 @needs_proc
 def test_workers_killed_again_and_again(tmp_path, whole):
     spec, expected = whole
@@ -92,6 +94,7 @@ def test_workers_killed_again_and_again(tmp_path, whole):
     assert same(out, expected)
 
 
+@pytest.mark.long
 @needs_proc
 def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
     spec, expected = whole
@@ -121,6 +124,7 @@ def test_two_sweeps_at_once(tmp_path, whole):
     assert same(out, expected)
 
 
+@pytest.mark.long
 @needs_proc
 def test_a_run_that_kills_its_process_is_given_up_and_the_others_are_not(tmp_path):
     script = tmp_path / "script.py"
@@ -134,6 +138,7 @@ def test_a_run_that_kills_its_process_is_given_up_and_the_others_are_not(tmp_pat
     assert (built.count("deadly"), built.count("once")) == (3, 2)
 
 
+@pytest.mark.long
 def test_failed_runs_are_made_again_when_asked(tmp_path):
     """A script's own mechanism, known to the workers because they import the script, fails until it is mended."""
     script = tmp_path / "script.py"
@@ -156,6 +161,7 @@ def cluster(tmp_path):
         yield found
 
 
+@pytest.mark.long
 @needs_dask
 def test_dask_gives_the_same_bytes(tmp_path, whole, cluster):
     spec, expected = whole
@@ -163,6 +169,7 @@ def test_dask_gives_the_same_bytes(tmp_path, whole, cluster):
     assert same(tmp_path / "out", expected)
 
 
+@pytest.mark.long
 @needs_dask
 def test_dask_workers_killed_midway(tmp_path, whole, cluster):
     """First the process that runs, which its nanny replaces; then nanny and all."""
@@ -178,6 +185,7 @@ def test_dask_workers_killed_midway(tmp_path, whole, cluster):
     assert same(out, expected)
 
 
+@pytest.mark.long
 @needs_dask
 def test_a_lost_scheduler_is_one_line_and_the_sweep_goes_on_here(tmp_path, whole, cluster):
     spec, expected = whole

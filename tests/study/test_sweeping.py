@@ -336,6 +336,7 @@ def test_a_sweep_that_was_never_begun_leaves_a_folder_to_begin_in(here):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_command_with_worker_processes_gives_the_same_bytes(here):
     """Three spawned processes find two runs to make."""
     spec = write_spec(here / "sweep.yaml", **{**SPEC, "seeds": 1})

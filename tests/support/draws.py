@@ -5,10 +5,6 @@ again by `make thorough` (`conftest.py` marks its tests `many`).
 """
 
 import os
-from collections.abc import Iterable
-from typing import Any
-
-import pytest
 
 PART = 1 if os.environ.get("MARKETSCHED_TESTS") == "all" else 4
 
@@ -16,8 +12,3 @@ PART = 1 if os.environ.get("MARKETSCHED_TESTS") == "all" else 4
 def many(n: int, *, least: int = 10) -> int:
     """Return how many of ``n`` cases to draw: as large a part as this run takes, but some at least."""
     return min(n, max(n // PART, least))
-
-
-def long_after(n: int, cases: Iterable[Any]) -> list[Any]:
-    """Return cases of a slow test, of which those after the first ``n`` are `long`: in `make thorough` alone."""
-    return [case if i < n else pytest.param(case, marks=pytest.mark.long) for i, case in enumerate(cases)]

@@ -80,6 +80,7 @@ def enclosed(seed, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_printed_ends_enclose_the_true_gain(tmp_path):
     gains = [enclosed(seed, tmp_path) for seed in range(7)]
     assert max(true for true, _ in gains) > 1

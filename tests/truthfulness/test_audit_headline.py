@@ -212,6 +212,7 @@ def test_a_lie_is_told_from_the_truth_by_its_digits():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_market_of_four_owners_and_three_nodes():
     """Under `armada` 2026 the owner of 7 bids between 2 and 4: it sets the price, and pays 2 instead of 4."""
     names = ["pay-as-bid", "armada:version=2026", "armada:version=2024", "vcg", "spot", "cannot-be-built-in-tests"]

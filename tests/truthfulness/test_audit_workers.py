@@ -96,5 +96,6 @@ def test_an_interrupted_audit_goes_on(tmp_path, alone):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_change_nothing(alone):
     assert tables(audited(workers=2)) == alone

@@ -109,6 +109,7 @@ def test_the_command_says_so_and_exits_with_6(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_lie_under_which_it_does_not_end_is_named_and_others_are_played():
     from marketsched.truthfulness import Situation, search
 

@@ -92,6 +92,7 @@ FIRST, *REST = CAUGHT_BY  # a report makes all checks, so that most are slow
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("fault", [FIRST, *(pytest.param(fault, marks=pytest.mark.slow) for fault in REST)])
 def test_the_report_names_the_check_that_sees_a_fault(fault):
     report = check_mechanism(lambda **sizes: FAULTS[fault](**sizes, **RULES), n_markets=many(40))
@@ -125,6 +126,7 @@ def test_faults_in_who_is_evicted_and_in_what_is_paid_are_seen(fault):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_check_says_how_often_what_it_looks_for_happened():
     report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=8)
     assert report["pays nothing when evicted"].seen >= 2
@@ -162,6 +164,7 @@ def test_a_report_can_be_gone_through_and_knows_its_names():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_mechanism_without_these_faults_passes():
     clean = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes, **RULES), n_markets=many(40))
     clean.raise_if_failed()

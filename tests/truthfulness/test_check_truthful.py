@@ -30,6 +30,7 @@ def failed(report):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     ("build", "domains"),
     [
@@ -69,6 +70,7 @@ def test_what_invites_lies_fails_and_the_lie_replays(build, domain, gain):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(4)
 @pytest.mark.parametrize("fault", [*FAULTS, *UNFAIR])
 def test_planted_faults_fail(fault):
     """All but prices that fall in tiny domains; who submits late gains by those, which goes beyond misreporting."""
@@ -97,6 +99,7 @@ def test_a_lie_found_by_search_replays():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_rule_that_draws_is_failed_on_fresh_worlds_and_one_that_draws_on_its_own_by_name():
     def lottery(**sizes):
         return DRAWING["a fifth of the bid from one in ten"](**sizes)

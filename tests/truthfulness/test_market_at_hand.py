@@ -175,6 +175,7 @@ def test_state_outside_of_the_mechanism_is_named():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["pay-as-bid", "leaky-rate-in-tests"])
 def test_200_plays_are_enough_for_the_rules_of_the_start_page(rule, tmp_path):
     found = audit("stochastic-mix", [rule], plays=200, owners=1)
@@ -188,6 +189,7 @@ def test_200_plays_are_enough_for_the_rules_of_the_start_page(rule, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_command_names_the_market_at_hand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call = ["audit", "stochastic-mix", "--mechanism", "pay-as-bid", "--plays", "200", "--owners", "1", "--out", "o"]

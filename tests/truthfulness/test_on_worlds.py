@@ -24,6 +24,7 @@ def played(rule, lies, *jobs, plays=1500, **given):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_lottery_with_a_gain_of_half_a_per_cent_of_the_value_is_confirmed():
     (claim,) = played("a lottery of 2 % of the bid", [ScaleValue(0.5)], "job-4").confirmed
     value = claim.situation.truth.value.highest
@@ -33,6 +34,7 @@ def test_a_lottery_with_a_gain_of_half_a_per_cent_of_the_value_is_confirmed():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rule", CLEAN)
 def test_a_clean_rule_is_not_accused_and_a_gain_of_five_per_cent_would_have_been_seen(rule):
     found = audit(market(), [registered_drawing(rule)], owners=1)
@@ -57,6 +59,7 @@ def test_rules_that_draw_and_invite_lies_are_found_at_the_default(rule, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_false_alarms_are_as_rare_as_stated():
     """The lies change nothing on average: a fee is drawn, and the draws of others move it."""
     wrong = 0

@@ -30,7 +30,7 @@ FAULTS = [
     ("credits-absolute", ["past"], range(300, 308), "values times 2"),
     ("credits-full-purse", ["half"], range(300, 308), FRESH),
     ("credits-by-accounts", ["half"], range(300, 308), FRESH),
-    pytest.param("credits-hearing", ["ranks"], range(400, 440), "densities to the power 0.5", marks=pytest.mark.slow),
+    pytest.param("credits-hearing", ["ranks"], range(400, 440), "densities to the power 0.5", marks=pytest.mark.long),
 ]
 
 

@@ -195,6 +195,7 @@ def test_the_search_finds_what_brute_force_finds_where_durations_are_hidden():
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("seed", range(many(10, least=4)))
 def test_the_search_lies_below_the_certificate_at_the_same_history(seed):
     """Both sides of the sandwich, at one history; in these markets it has no width."""
@@ -230,6 +231,7 @@ def winners_curse(repetitions):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
     picked, fresh, misses, n = winners_curse(many(10, least=5))
     assert picked.mean() > 0.1  # all gains are 0: what the search has seen is the winner's curse

@@ -90,6 +90,7 @@ def differences(situation, worlds):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(5)
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", FACTORIES)
 def test_short_plays_end_as_whole_ones(name, alone):

@@ -86,6 +86,7 @@ def nothing_played_whole(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(3)
 @pytest.mark.usefixtures("nothing_played_whole")
 @pytest.mark.parametrize("revealed", [True, False])
 @pytest.mark.parametrize("name", RULES)
@@ -154,6 +155,7 @@ def false_turns(*, capacity, horizon, max_concurrency, max_duration, max_value, 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_turns_that_are_not_those_of_the_market_are_reported_and_not_used():
     (found,) = audit("synthetic-pipelines", ["false-turns-in-tests"], plays=300, owners=1).mechanisms
     (true,) = audit("synthetic-pipelines", ["first-come"], plays=300, owners=1).mechanisms

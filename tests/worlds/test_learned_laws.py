@@ -158,6 +158,7 @@ def test_laws_need_days_before_the_window(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_laws_of_the_recorded_trace(data_folder):
     """About as many as runs in the window; 97 % are exactly what happened two days before, the others are late."""
     try:

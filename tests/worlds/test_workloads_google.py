@@ -242,6 +242,7 @@ def unannounced(data_folder):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_figures_of_google_recurring(recurring):
     assert len(recurring.jobs) == 16_696
     assert sum(not job.tags["covered"] for job in recurring.jobs) == 452  # a coverage of .973
@@ -253,6 +254,7 @@ def test_figures_of_google_recurring(recurring):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_figures_of_saturated(unannounced):
     assert abs(len(unannounced.jobs) - 16_589) <= 5
     assert unannounced.load == pytest.approx(1.56, abs=4 * 0.027)
@@ -296,6 +298,7 @@ def test_values_follow_the_priority(recurring):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_another_round_length(data_folder, recurring):
     """Coverage falls with shorter rounds, rises with longer ones: .90 at 1 min, .987 at 15 min."""
     shares = []

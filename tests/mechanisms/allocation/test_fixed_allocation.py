@@ -229,6 +229,7 @@ def test_default_size(gain, overhead):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled
 @pytest.mark.parametrize("gain", ["linear", "mixed"])
 def test_large_size_within_a_minute(gain):

@@ -60,6 +60,7 @@ def test_what_is_too_old_to_come_again_is_let_go_without_a_trace(hidden, chosen,
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_report_pays_and_none_moves_the_menu(seed):
     """Every lie of every owner, played in full: gain at most 0, exactly, and the same menu bit for bit."""
@@ -330,6 +331,7 @@ def test_sealed_in_many_markets():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_sealed_in_drawn_markets():
     found = np.sum([turns_moved(Watched, seed, hidden_order="sealed") for seed in range(4, 40)], axis=0)
     assert found[0] > 700 and found[1] == 0

@@ -136,6 +136,7 @@ def test_revealed_no_report_gains(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.compiled
 @pytest.mark.parametrize(("order", "stops"), [("strict", True), ("sealed", True), ("strict", False)])
 @pytest.mark.parametrize("seed", range(2))

@@ -53,6 +53,7 @@ def fuzz(seed, rounds):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_rounds_of_fuzzing():
     assert fuzz(0, 8_000) > 2_000
 

@@ -71,6 +71,7 @@ TIGHT = {"income": 0.5, "carry_rounds": 24.0}
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("purses", ["pool", "one"])
 def test_no_increasing_map_of_an_owner_s_importance_changes_anything(purses):
     changed, rules = 0, {**TIGHT, "purses": purses}
@@ -189,6 +190,7 @@ def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_de
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ClusterCredits, ClusterFairTurns])
 def test_jobs_that_are_known_to_have_no_room_change_nothing_by_being_left_out(kind, monkeypatch):
     rules = TIGHT if kind is ClusterCredits else {}

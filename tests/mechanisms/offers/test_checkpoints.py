@@ -218,6 +218,7 @@ def paths_moved(seed, **rules):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_where_saved_work_is_not_counted_no_statement_of_it_moves_another_job():
     assert not any(paths_moved(seed, counts_saved=False) for seed in range(5))
 

@@ -43,6 +43,7 @@ def test_no_report_moves_anything_inside_an_entry(block):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_report_of_thousands_moves_anything_inside_an_entry():
     reports, found = counts_of(range(1000, 1000 + many(240)), n=24)
     assert reports > 1000 and not found
@@ -70,6 +71,7 @@ def test_no_report_of_hundreds_gains_inside_an_entry():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", GAINING)
 def test_a_rule_under_which_a_lie_pays_is_found(fault):
     assert any(findings(seed, GAINING[fault], 8)["better inside"] for seed in range(60))

@@ -24,6 +24,7 @@ def test_no_report_beats_the_truth(markets):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("markets", [3, pytest.param(MARKETS, marks=pytest.mark.slow)])
 def test_no_report_beats_the_truth_where_work_is_saved(markets):
     """Given what jobs say of their checkpoints: that itself may bring more, or less."""

@@ -343,6 +343,7 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_wide_jobs_turn_the_loads_to_32_bits():
     assert path_kernels.LANES == failure_table.LANES == few_outcomes.LANES
     for name in ("OFFSET", "POINTS", "LOW", "HIGH", "MAY_NEVER", "WIDTH", "KEY"):

@@ -198,6 +198,7 @@ def patient_market(ahead):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.compiled  # as plain Python it takes minutes
 def test_patient_jobs_do_not_book_behind_the_prices():
     """By default the window covers patience; with 144 rounds most bookings begin behind it, for nothing."""

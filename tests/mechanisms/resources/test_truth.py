@@ -60,6 +60,7 @@ def search(seed, most, kind=ClusterBidPrice, **rules):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_report_gains(name):
     tried, other, gain, moved = search(sorted(SETTINGS).index(name), 4, **SETTINGS[name])

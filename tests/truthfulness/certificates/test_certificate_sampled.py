@@ -66,6 +66,7 @@ REPETITIONS = many(600)
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("make", [revealed_market, hidden_market])
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
 def test_the_sandwich_holds_as_often_as_it_says(make, confidence):
@@ -85,6 +86,7 @@ def test_the_sandwich_holds_as_often_as_it_says(make, confidence):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_sandwich_holds_over_random_markets():
     misses = n = 0
     for seed in range(100):

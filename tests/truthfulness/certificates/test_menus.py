@@ -154,6 +154,7 @@ def factory(kind, **more):
 
 
 @pytest.mark.slow
+@pytest.mark.long_after(3)
 @pytest.mark.parametrize(
     ("kind", "more", "caught"),
     [
@@ -183,6 +184,7 @@ def test_without_menus_there_is_nothing_to_ask(name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_menus_at_birth_are_asked_about():
     report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=3)
     assert (report[OWN].outcome, report[BEST].outcome) == ("passed", "does not apply")
@@ -361,6 +363,7 @@ def test_menus_that_no_class_vouches_for_get_none():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_menus_that_move_and_hidden_durations_get_no_certificate(monkeypatch):
     def announcements(capacity, horizon, max_concurrency, max_duration, max_value, max_delay):
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
