@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.columns import JobColumns
 from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -95,6 +96,11 @@ def announced_mean(sow: StatementOfWork, arrival: int, signal: Signal) -> float:
     durations, points = announced_durations(sow, arrival, signal), sow.law.points_of(arrival, signal)
     law = DurationLaw.of(sow.law.durations[points], sow.law.probabilities[points])
     return mean_of(int(durations.min()), int(durations.max()), law)
+
+
+def mean_of_row(jobs: JobColumns, row: int) -> float:
+    """Return the same for a job whose report stands in a row."""
+    return mean_of(int(jobs.shortest[row]), int(jobs.wall_times[row]), jobs.law_of(row))
 
 
 def mean_of(shortest: int, longest: int, law: DurationLaw) -> float:

@@ -34,8 +34,9 @@ class WaitingJob:
     Attributes
     ----------
     job, order, sow, owner
-        Its name, the number of its submission, its report, and whose it is: where that is not known, its own. A job of
-        a market that is played as columns is named by its row, and its report stands in them: it has no ``sow``.
+        Its name, the number of its submission, its report, and whose it is: where that is not known, its own. In a
+        market that is played as columns the report stands in them: a job has no ``sow``, its number is its row, and so
+        is its name, but where the rule reads names.
     width : int
         Nodes.
     arrival, start : int
@@ -146,6 +147,7 @@ class ArrivalMarket(Rounds):
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
         self._stopped: list[WaitingJob] = []  # running jobs that `serve` stops in the current round
         self.by_rows: Any = None  # of a market that is played as columns, see `rows_play`
+        self.by_name = False  # whether its rule reads the names of jobs
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:

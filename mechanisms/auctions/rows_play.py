@@ -30,6 +30,7 @@ class RowsPlay:
         self._useful = jobs.useful(market.max_delay, market.horizon).tolist()
         numbers, names = jobs.owners
         self._owner_of, self._owners = numbers.tolist(), names
+        self._names = jobs.job_names() if market.by_name else range(jobs.n)
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round after its last one
         self._priced = market.slot_prices(1, 1) is not None
 
@@ -41,6 +42,7 @@ class RowsPlay:
                 self._note_prices(now, outcomes)
             for row in self._order[begin:end].tolist() if begin < end else ():
                 x = WaitingJob.of_row(row, self._jobs, self._useful[row], self._owners[self._owner_of[row]])
+                x.job = self._names[row]
                 self._market.arrive_row(x, self._jobs)
             self._clear(now, outcomes)
             self._complete(now, outcomes)
@@ -74,12 +76,17 @@ class RowsPlay:
 
 
 def play_rows(
-    market: ArrivalMarket, home: type[ArrivalMarket], jobs: JobColumns, outcomes: Outcomes, until: int
+    market: ArrivalMarket,
+    home: type[ArrivalMarket],
+    jobs: JobColumns,
+    outcomes: Outcomes,
+    until: int,
+    kind: type[RowsPlay] = RowsPlay,
 ) -> bool:
     """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
     if not market.can_play(home, jobs):
         return False
     if market.by_rows is None:
-        market.by_rows = RowsPlay(market, jobs)
+        market.by_rows = kind(market, jobs)
     market.by_rows.advance(market.round, until, outcomes)
     return True

@@ -26,13 +26,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.moves_play import Moved, MovesPlay
+from marketsched.mechanisms.auctions.rows_play import play_rows
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
@@ -40,7 +42,7 @@ from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.credits.saved_work import SavedWork, keep
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
-from marketsched.mechanisms.credits.upgrades import LATE, Memory, outlook, upgraded
+from marketsched.mechanisms.credits.upgrades import LATE, Memory, Upgrade, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
@@ -48,25 +50,9 @@ from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, 
 from marketsched.mechanisms.offers.present import Rows, band_of
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
-from marketsched.mechanisms.signals import announced_durations, announced_mean
+from marketsched.mechanisms.signals import announced_durations, announced_mean, mean_of_row
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import importance
-
-
-@dataclass(slots=True)
-class Upgrade:
-    """A job that becomes regular, and what came of it."""
-
-    job: JobId
-    owner: Hashable
-    round: int
-    cost: float  # credits that it is expected to take
-    purse: float  # of its owner, credits, after this round's income
-    threshold: float  # of its owner's jobs, by importance
-    bound: float  # rounds within which it starts; nan: it is too wide for one
-    started: int = 0  # the round of its start as regular run; 0: not yet
-    left: int = 0  # the round in which it left without one; 0: it has not
-    unpaid: int = 0  # rounds from `patience` on in which its owner could not pay: the bound does not count them
 
 
 class Credits(OnCredit):
@@ -141,6 +127,7 @@ class Credits(OnCredit):
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, **sizes)
+        self.by_name = True  # in its table of upgrades
         self.accounts = Accounts(shares, newcomers, owners)
         self.purses = Purses(self.accounts, self.capacity, income, carry_rounds, start)
         self.turns = Turns(self.accounts, KEPT)
@@ -218,8 +205,22 @@ class Credits(OnCredit):
         x.mean = announced_mean(x.sow, now, signal)
         x.limit = self.limits.last_useful_completion(x.sow)
         x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
+        x.agreed = importance(x.sow.value, x.width, x.mean)  # until it is admitted; then its row
         if x.sow.checkpoint is not None:
             self._saved[x.job] = SavedWork.of(x.sow, now, signal)
+
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Note the same of a row."""
+        row = x.order
+        x.mean, x.limit = mean_of_row(jobs, row), x.useful or 0
+        x.last_start = x.limit - int(jobs.shortest[row])
+        x.agreed = float(jobs.highest[row]) / (x.width * x.mean)
+        if jobs.checkpoints[row]:
+            self._saved[x.job] = SavedWork.of_row(jobs, row)
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once; see `Mechanism.play`."""
+        return play_rows(self, Credits, jobs, outcomes, until, MovesPlay)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
@@ -230,30 +231,48 @@ class Credits(OnCredit):
             If the last round was cleared before.
         """
         self._check_open("advance")
+        return [Event(self._round - 1, kind, x.job) for x, kind in self.moves()]
+
+    def moves(self) -> list[Moved]:
+        """Clear the current round, and move to the next; return who leaves, whose run is taken back, who starts."""
         now = self._round
-        events = self._depart(now)
+        found = self._depart(now)
         self._offered.next_round()
-        events += self._admit(now)
+        found += self._admit(now)
         self.purses.pay_income()
         self.turns.fade()
         if self._present.n:
             self._upgrade(now)
-            events += self._serve(now)
-        return self._next_round(events)
+            found += self._serve(now)
+        self._round, self._any_arrival = now + 1, False
+        return found
+
+    def runs(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs."""
+        return x.start != NOT_YET
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
         x = self._jobs.get(job) if is_hashable(job) else None
         if x is None or not x.start:
             return super().complete(job)
-        now, row = self._round, self._present.jobs[x.agreed]
-        work = self._saved.get(job)
-        row["state"], row["used"] = DONE, now - x.start + (0 if work is None else work.saved)
+        self.complete_row(x)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round)
+
+    def complete_row(self, x: WaitingJob) -> float:
+        """Let a run end that ran its last round in the one just cleared; it pays nothing."""
+        row = self._present.jobs[x.agreed]
+        row["state"], row["used"] = DONE, self._round - x.start + self.saved(x)
         self._counts["completed"] += 1
         self._counts["regular_completed"] += int(row["since"] > 0)
         self._end_run(x)
         self._leave(x)
-        return Event(now - 1, EventKind.COMPLETE, job, now)
+        return 0.0
+
+    def saved(self, x: WaitingJob) -> int:
+        """Return the rounds of work that a job's earlier runs have saved."""
+        work = self._saved.get(x.job)
+        return 0 if work is None else work.saved
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
@@ -263,10 +282,10 @@ class Credits(OnCredit):
 
     # -- one round ------------------------------------------------------------------------------------------
 
-    def _depart(self, now: int) -> list[Event]:
+    def _depart(self, now: int) -> list[Moved]:
         """Remove the jobs that can bring nothing any more, and learn from all that have left."""
         gone = self._usual.departed(self._present, now).tolist()
-        events, jobs = [], self._present.jobs
+        found, jobs = [], self._present.jobs
         for row in gone:
             x = self._in_row.pop(row)
             if row in self._open:
@@ -279,31 +298,30 @@ class Credits(OnCredit):
                 if x.start:
                     self._end_run(x)
                 self._leave(x)
-                events.append(Event(now, kind, x.job))
+                found.append((x, kind))
         self._present.give_back(gone)
-        return events
+        return found
 
-    def _admit(self, now: int) -> list[Event]:
+    def _admit(self, now: int) -> list[Moved]:
         """Let the arrivals of the round wait as free jobs; drop those that come too late."""
         self._arrived.sort(key=lambda x: x.order)
-        events = []
+        found = []
         for x in self._arrived:
-            width = x.sow.concurrency
+            width = x.width
             band = band_of(width, self.capacity)
             self._offered.arrives(width, float(self._usual.rounds[band]), self._usual.kappa)
             if now > x.last_start:
                 self._leave(x)
-                events.append(Event(now, EventKind.DROP, x.job))
+                found.append((x, EventKind.DROP))
                 continue
             owner = self.accounts.number_of(x.owner)
-            important = importance(x.sow.value, width, x.mean)
-            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, important, *[0] * 6, HERE, 0)
+            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, x.agreed, *[0] * 6, HERE, 0)
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1
         self._arrived = []
         self._memory.admit(len(self.accounts))
-        return events
+        return found
 
     def _upgrade(self, now: int) -> None:
         """Make late jobs regular, then remember the round's arrivals for later thresholds."""
@@ -321,9 +339,9 @@ class Credits(OnCredit):
             each = jobs[row]
             self._memory.learn(int(each["owner"]), float(each["important"]), float(each["width"] * each["mean"]), now)
 
-    def _serve(self, now: int) -> list[Event]:
-        """Take nodes back and start runs; return the events."""
-        present, events = self._present, []
+    def _serve(self, now: int) -> list[Moved]:
+        """Take nodes back and start runs."""
+        present, found = self._present, []
         self._counts["could_not_pay"] += prepay(present, self.purses)
         idle = self.capacity - self._used_nodes
         taken, started = serve_regular(
@@ -334,18 +352,18 @@ class Credits(OnCredit):
             self._counts["requeues"] += 1
             self.waits.taken += 1
             kept = keep(self._saved.get(x.job), self._present.jobs[row], x.limit, now - x.start)
-            self._counts["node_rounds_lost"] += x.sow.concurrency * (now - x.start - kept)
+            self._counts["node_rounds_lost"] += x.width * (now - x.start - kept)
             self._end_run(x)
-            events.append(Event(now, EventKind.REQUEUE, x.job))
-        events += [self._begin_run(row, now) for row in started.tolist()]
+            found.append((x, EventKind.REQUEUE))
+        found += [self._begin_run(row, now) for row in started.tolist()]
         idle = self.capacity - self._used_nodes
         if idle:
             queue = self._free_queue()
-            events += [self._begin_run(row, now) for row in serve_free(present, now, idle, queue).tolist()]
+            found += [self._begin_run(row, now) for row in serve_free(present, now, idle, queue).tolist()]
         rows = present.turn[: present.n]
         free_runs = rows[(present.jobs["since"][rows] == 0) & (present.jobs["start"][rows] > 0)]
         self.turns.count(present.jobs["owner"][free_runs], present.jobs["width"][free_runs])
-        return events
+        return found
 
     def _free_queue(self) -> NDArray[np.int64]:
         """Return the rows of waiting free jobs in the order in which they are tried."""
@@ -354,7 +372,7 @@ class Credits(OnCredit):
         found: NDArray[np.int64] = rows[self.turns.order(jobs["owner"][rows], jobs["important"][rows])]
         return found
 
-    def _begin_run(self, row: int, now: int) -> Event:
+    def _begin_run(self, row: int, now: int) -> Moved:
         x = self._in_row[row]
         each = self._present.jobs[row]
         if row in self._open:
@@ -366,13 +384,13 @@ class Credits(OnCredit):
             if not each["ran"]:
                 self.waits.note(FREE, int(each["band"]), now - int(each["arrival"]))
         x.start = now
-        self._used_nodes += x.sow.concurrency
+        self._used_nodes += x.width
         self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))
-        return Event(now, EventKind.START, x.job)
+        return x, EventKind.START
 
     def _end_run(self, x: WaitingJob) -> None:
         """Note that a run has ended."""
-        self._used_nodes -= x.sow.concurrency
+        self._used_nodes -= x.width
         x.start = NOT_YET
 
     def _leave(self, x: WaitingJob) -> None:

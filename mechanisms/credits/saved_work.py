@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.hidden_turn import duration_law
+from marketsched.mechanisms.columns import JobColumns
 from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.signals import announced_durations
 from marketsched.mechanisms.sow import StatementOfWork
@@ -48,6 +49,14 @@ class SavedWork:
         durations = announced_durations(sow, now, signal)
         seen = DurationLaw(durations, np.ones(1)) if durations.size == 1 else duration_law(sow, now, signal)
         return cls(sow.checkpoint or 1, seen)
+
+    @classmethod
+    def of_row(cls, jobs: JobColumns, row: int) -> SavedWork:
+        """Return the same of a job whose report stands in a row."""
+        known = jobs.shortest[row] == jobs.wall_times[row]
+        return cls(
+            int(jobs.checkpoints[row]), DurationLaw(jobs.shortest[[row]], np.ones(1)) if known else jobs.law_of(row)
+        )
 
     def keep(self, rounds: int) -> int:
         """Note a run of so many rounds that was taken back; return how many of them are saved."""

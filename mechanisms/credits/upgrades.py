@@ -15,17 +15,37 @@ Both sides of :math:`\rho \ge \theta` are of one owner. A job is not among those
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.offers.present import Rows
 
 REMEMBERED, FEWEST = 64, 5  # jobs of an owner
 SHORTEST = 8.0  # rounds that the remembered jobs are taken to have come in, at least
 SAVINGS_LAST = 400.0  # tau, rounds over which savings are spent
 LATE = 2  # rounds of slack beside the margin
+
+
+@dataclass(slots=True)
+class Upgrade:
+    """A job that becomes regular, and what came of it."""
+
+    job: JobId
+    owner: Hashable
+    round: int
+    cost: float  # credits that it is expected to take
+    purse: float  # of its owner, credits, after this round's income
+    threshold: float  # of its owner's jobs, by importance
+    bound: float  # rounds within which it starts; nan: it is too wide for one
+    started: int = 0  # the round of its start as regular run; 0: not yet
+    left: int = 0  # the round in which it left without one; 0: it has not
+    unpaid: int = 0  # rounds from `patience` on in which its owner could not pay: the bound does not count them
 
 
 class Memory:

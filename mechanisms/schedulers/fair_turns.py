@@ -20,7 +20,7 @@ from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
-from marketsched.mechanisms.signals import announced_mean, mean_of
+from marketsched.mechanisms.signals import announced_mean, mean_of_row
 from marketsched.mechanisms.values import importance
 
 KEPT = 0.99  # of use, a round
@@ -109,7 +109,7 @@ class FairTurns(QueueScheduler):
     def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
         """Note the same of a row."""
         super().foresee_row(x, jobs)
-        x.mean = mean_of(int(jobs.shortest[x.order]), int(jobs.wall_times[x.order]), jobs.law_of(x.order))
+        x.mean = mean_of_row(jobs, x.order)
         self._of[x.job] = self.accounts.number_of(x.owner), float(jobs.highest[x.order]) / (x.width * x.mean)
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:

@@ -24,6 +24,7 @@ CAPACITY, HORIZON, MAX_DELAY = 4, 24, 12
 LIMITS = {"capacity": CAPACITY, "horizon": HORIZON, "max_concurrency": 3, "max_duration": 5, "max_value": 20.0}
 POSTED = {"epsilon": -1.0, "pricing": {"kind": "posted", "prices": [0.3]}, "seed": 3}  # overbooked: some are removed
 SAMPLED = {"kind": "monte-carlo", "samples": 40, "refresh": 0.5, "probe_every": 3}
+QUALITY = {"qos": {"owner 1": {"priority": 3}, "job 2": {"priority": 5, "usage_factor": 0.5}}, "weight_qos": 1000.0}
 WHOLE = {  # by name: parameters, each set of which is played
     "first-come": [{}, {"price": 0.7}, {"stop_at_deadline": False}],
     "easy-backfill": [
@@ -36,7 +37,13 @@ WHOLE = {  # by name: parameters, each set of which is played
     ],
     "conservative-backfill": [{}, {"grace": 0}, {"kill": False}, {"drop_hopeless": False}],
     "bid-price": [{}, {"ahead": 6, "tail": True}, {"slack": 0.0, "lags": [3, 5]}, {"buckets": 2, "lags": [2]}],
-    "fair-share": [{}, {"rule": "fair-tree", "by_reservation": True}, {"shares": {"owner 0": 3}, "kill": False}],
+    "fair-share": [
+        {},
+        {"rule": "fair-tree", "by_reservation": True},
+        {"shares": {"owner 0": 3}, "kill": False},
+        QUALITY,
+    ],
+    "credits": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "carry_rounds": 2.0}],
     "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],
     "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
     "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],

@@ -19,6 +19,7 @@ from marketsched.live.surprise import Records, factor
 from marketsched.mechanisms.errors import EventError
 
 OPERATOR = Principal("operator", "operator")
+AT_LENGTH = [pytest.mark.slow, pytest.mark.long]
 RULES = {  # of the attacks: 8 nodes, runs of a day
     "capacity": 8,
     "max_concurrency": 8,
@@ -129,10 +130,9 @@ def test_related_accounts_count_as_one(group, tmp_path):
     check_journal(f"{tmp_path}/m.db")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("chance", "trials"),
-    [(0.02, 12), (0.005, 12), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],
+    [(0.02, 12), (0.005, 12), *(pytest.param(each, 200, marks=AT_LENGTH) for each in (0.02, 0.005))],
 )
 def test_others_are_evicted_no_more_often_than_they_were_told(chance, trials, market_of):
     market, evicted = market_of("eve", "bob"), 0
@@ -183,10 +183,9 @@ def one_long_run(market, attacker, victim, chance):
     return found
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("chance", "trials"),
-    [(0.02, 8), (0.005, 8), *(pytest.param(each, 200, marks=pytest.mark.slow) for each in (0.02, 0.005))],
+    [(0.02, 8), (0.005, 8), *(pytest.param(each, 200, marks=AT_LENGTH) for each in (0.02, 0.005))],
 )
 def test_hidden_long_runs_keep_others_out_no_more_often_than_announced(chance, trials, market_of):
     market, lost = market_of("eve", "bob", **STAYS), 0

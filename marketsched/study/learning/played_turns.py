@@ -53,13 +53,9 @@ class PlayedTurns:
     def __init__(self, setup: MarketSetup, rows: NDArray[np.int64], columns: JobColumns, limits: MarketLimits) -> None:
         self.mechanism, self.round = setup.mechanism, 0
         self._setup, self._rows, self._true, self._limits = setup, rows, columns, limits
-        self._reported = replace(
-            columns,
-            widths=columns.widths.copy(),
-            values=columns.values.copy(),
-            lasts=columns.lasts.copy(),
-            ends=columns.ends.copy(),
-        )
+        written = {name: getattr(columns, name).copy() for name in ("widths", "values", "lasts", "ends")}
+        self._widths, self._values, self._lasts, self._ends = written.values()
+        self._reported = replace(columns, **{name: each.view() for name, each in written.items()})
         ahead = None if setup.mechanism.slot_prices(1, 1) is None else min(setup.max_delay, MOST_AHEAD)
         self._outcomes = Outcomes.empty(columns.n, setup.horizon, ahead)
         self._left: list[int] = []  # rows that left in the rounds played last, in the order of the log
@@ -97,9 +93,8 @@ class PlayedTurns:
         self._limits.check_report(job.name, report, job.truth.birth)
         curve, step = report.value, self._true.begins[row]
         assert isinstance(curve, DeadlineValue)
-        self._reported.widths[row] = report.concurrency
-        self._reported.values[step], self._reported.lasts[step] = curve.value, curve.deadline
-        self._reported.ends[row] = curve.last
+        self._widths[row], self._ends[row] = report.concurrency, curve.last
+        self._values[step], self._lasts[step] = curve.value, curve.deadline
 
     def play(self, until: int) -> None:
         """Play the rounds up to ``until``."""
