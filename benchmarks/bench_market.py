@@ -110,7 +110,9 @@ HIDDEN = (
     "kai",
     "kueue",
     "largest-value-first",
+    "credits",
 )
+BY_SHARES = ("fair-turns", "credits")  # every owner has an equal part
 
 
 def _log(n: int, seed: int) -> tuple[Workload, float]:
@@ -132,10 +134,11 @@ def logs_of_hidden_durations() -> Iterator[Row]:
     n, sizes = len(workload.jobs), ("capacity", "horizon", "max_delay")
     yield Row("market.log.workload_us", seconds / n * 1e6, "us", at_most=10)
     own = {size: getattr(workload, size) for size in (*sizes, "max_concurrency", "max_duration", "max_value")}
+    owners = {"owners": sorted({job.owner for job in workload.jobs})}
     for name in HIDDEN:
-        taken = []
+        taken, rules = [], own | (owners if name in BY_SHARES else {})
         for by_rounds in (False, False, True):  # the first one compiles
-            setup = MarketSetup("log", workload.jobs, get_mechanism(name, **own), *(own[size] for size in sizes))
+            setup = MarketSetup("log", workload.jobs, get_mechanism(name, **rules), *(own[size] for size in sizes))
             market = MarketRun(setup, by_rounds=by_rounds)
             begin = time.process_time()
             market.play()

@@ -63,8 +63,8 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     free = first_come_welfare(jobs, setup.capacity, setup.horizon, 0.0)
     # Above 384,000 jobs the best price is looked for less closely: it is a search in any case.
     close = jobs.n_jobs * 130 <= MOST_SERVED
-    search = {} if close else {"grid": 16, "rounds": 2}
-    best = best_first_come(jobs, setup.capacity, setup.horizon, **search)
+    grid, rounds, within = (32, None, None) if close else (16, 0, 1.02)
+    best = best_first_come(jobs, setup.capacity, setup.horizon, grid=grid, rounds=rounds, within=within)
     first_come = {
         "welfare_at_zero": free.welfare,
         "welfare_at_best": best.welfare,

@@ -221,7 +221,8 @@ class FirstCome(ArrivalMarket):
                 return None
             values, lasts = steps_of(x.sow.value, now + x.limit, last)
             cost = self.price * width * x.limit
-            return int(earliest_start_kernel(self._free, width, now, x.limit, values, lasts, last, cost)) or None
+            steps = (values, lasts, 0, values.size)
+            return int(earliest_start_kernel(self._free, width, now, x.limit, *steps, last, cost)) or None
         return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
 
     def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:

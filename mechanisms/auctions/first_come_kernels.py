@@ -15,17 +15,19 @@ BEGIN, END, ARRIVED, UNSURE, LEAST = range(5)
 
 
 @njit(cache=True)
-def earliest_start_kernel(free, width, first, duration, values, lasts, last, cost):  # type: ignore[no-untyped-def]
+def earliest_start_kernel(  # type: ignore[no-untyped-def]
+    free, width, first, duration, values, lasts, begin, end, last, cost
+):
     """Return the earliest start >= ``first`` with room whose completion is worth more than ``cost``; else 0.
 
-    ``free[r - 1]`` are the nodes free in round r; ``values`` and ``lasts`` the steps of the value curve, of which
-    completions up to ``last`` count.
+    ``free[r - 1]`` are the nodes free in round r; ``values`` and ``lasts`` hold the value curve as steps
+    ``begin .. end - 1``, of which completions up to ``last`` count.
     """
     worth_it = 0  # the last completion that is worth it
-    for k in range(values.size):
+    for k in range(begin, end):
         if values[k] > cost:
             worth_it = min(lasts[k], last)
-    step, since = 0, first  # all rounds since..t have room
+    step, since = begin, first  # all rounds since..t have room
     for t in range(first, worth_it):
         if free[t - 1] < width:
             since = t + 1
@@ -49,9 +51,7 @@ def first_come_kernel(  # type: ignore[no-untyped-def]
     for j in rows:
         width, duration, begin, end = widths[j], durations[j], begins[j], begins[j + 1]
         cost = price * width * duration
-        start = earliest_start_kernel(
-            free, width, arrivals[j], duration, values[begin:end], lasts[begin:end], useful[j], cost
-        )
+        start = earliest_start_kernel(free, width, arrivals[j], duration, values, lasts, begin, end, useful[j], cost)
         if start > 0:
             starts[j] = start
             step = begin
@@ -250,8 +250,19 @@ def _revealed_start_kernel(jobs, j, free, price, longest):  # type: ignore[no-un
     duration, begin, end = jobs.durations[j], jobs.begins[j], jobs.begins[j + 1]
     if duration > longest:
         return -1
-    steps, cost = (jobs.values[begin:end], jobs.lasts[begin:end]), price * jobs.widths[j] * duration
-    found = earliest_start_kernel(free, jobs.widths[j], jobs.arrivals[j], duration, *steps, jobs.useful[j], cost)
+    width = jobs.widths[j]
+    found = earliest_start_kernel(
+        free,
+        width,
+        jobs.arrivals[j],
+        duration,
+        jobs.values,
+        jobs.lasts,
+        begin,
+        end,
+        jobs.useful[j],
+        price * width * duration,
+    )
     return found if found > 0 else -1
 
 

@@ -9,6 +9,7 @@ two agree; where they are hidden, the first cannot be run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,12 +17,13 @@ from typing import Annotated
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Amount, Count, Natural, Whole, legal
+from marketsched.mechanisms.legal import Amount, Count, Finite, Natural, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
 
@@ -66,13 +68,20 @@ def first_come_welfare(jobs: RealisedJobs, capacity: Count, horizon: int, price:
 
 
 def best_first_come(
-    jobs: RealisedJobs, capacity: int, horizon: int, *, grid: int = 32, rounds: int | None = None
+    jobs: RealisedJobs,
+    capacity: int,
+    horizon: int,
+    *,
+    grid: int = 32,
+    rounds: int | None = None,
+    within: float | None = None,
 ) -> FirstComeOutcome:
     """Return first-come at the flat price that is best for welfare in hindsight.
 
     Tries 0 and ``grid`` prices spread evenly (in ratio) over the values per node-round that occur,
     then ``rounds`` times as many between the neighbours of the best: a search, not a proof. None: three times; of more
     than 20,000 jobs once, which finds the price to two percent: a play takes long there, and a job counts little.
+    Given ``within``, Brent's method then goes on between the neighbours until the price is known to that ratio.
     No operator knows this price in advance; it is printed beside price 0.
 
     Raises
@@ -82,7 +91,7 @@ def best_first_come(
     """
     densities = _density_ends(jobs)
     rounds = _refinements(jobs.n_jobs) if rounds is None else rounds
-    return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds)
+    return best_flat(lambda price: first_come_welfare(jobs, capacity, horizon, price), densities, grid, rounds, within)
 
 
 @legal
@@ -91,6 +100,7 @@ def best_flat(
     densities: NDArray[np.float64],
     grid: Annotated[int, Whole(2)] = 32,
     rounds: Natural = 3,
+    within: Annotated[float, Finite("(1, inf)")] | None = None,
 ) -> FirstComeOutcome:
     """Return the outcome of largest welfare among flat prices, as `best_first_come` looks for it.
 
@@ -102,27 +112,34 @@ def best_flat(
         Values per node-round that occur, > 0, or only their least and largest; without any the price is 0.
     grid, rounds : int
         Prices tried at once, >= 2, and refinements, >= 0.
+    within : float, optional
+        As of `best_first_come`, > 1.
 
     Raises
     ------
     InvalidParameterError
-        If ``grid`` or ``rounds`` is out of range.
+        If ``grid``, ``rounds`` or ``within`` is out of range.
     """
     best = served_at(0.0)
     if not densities.size:
         return best
+
+    def welfare(price: float) -> float:
+        nonlocal best
+        tried = served_at(price)  # one at a time: each holds a start for every job
+        best = tried if tried.welfare > best.welfare else best
+        return tried.welfare
+
     high = float(densities.max())
     low = max(float(densities.min()), 1e-4 * high)
     for _ in range(rounds + 1):
         prices = np.geomspace(low, high, grid)
-        top, most = 0, -np.inf
-        for i, price in enumerate(prices.tolist()):
-            tried = served_at(price)  # one at a time: each holds a start for every job
-            if tried.welfare > most:
-                top, most = i, tried.welfare
-            if tried.welfare > best.welfare:
-                best = tried
+        top = int(np.argmax([welfare(price) for price in prices.tolist()]))
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
+    if within is not None:
+        ends = (math.log(low), math.log(high))
+        look = {"bounds": ends, "method": "bounded", "options": {"xatol": math.log(within)}}
+        minimize_scalar(lambda x: -welfare(math.exp(x)), **look)
     return best
 
 

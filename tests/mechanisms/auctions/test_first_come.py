@@ -1,5 +1,6 @@
 """First-come-first-served: the rule by hand, the mechanism against the compiled rule, hidden durations."""
 
+import math
 import pickle
 
 import numpy as np
@@ -25,11 +26,13 @@ from marketsched.mechanisms.auctions.first_come_kernels import first_come_kernel
 from marketsched.mechanisms.auctions.flat_price import (
     best_first_come,
     best_first_come_served,
+    best_flat,
     first_come_served,
     first_come_welfare,
 )
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.worlds.synthetic import synthetic_pipelines
 from refusals import refused
 
 LIMITS = {"max_concurrency": 2, "max_duration": 4, "max_value": 50.0, "max_delay": 12}
@@ -236,7 +239,11 @@ def test_best_price_is_never_worse_than_none(jobs, price):
     assert best.welfare >= best.revenue
 
 
-def test_best_price_beats_a_fine_grid_of_prices():
+COARSE = {"grid": 16, "rounds": 0, "within": 1.02}  # as bounds of large markets look for it
+
+
+@pytest.mark.parametrize("search", [{}, COARSE])
+def test_best_price_beats_a_fine_grid_of_prices(search):
     rng = np.random.default_rng(5)
     jobs = []
     for birth in np.sort(rng.integers(1, 12, 60)).tolist():
@@ -245,7 +252,29 @@ def test_best_price_beats_a_fine_grid_of_prices():
         jobs.append(job(birth, birth, d, DeadlineValue(value, birth + d + int(rng.integers(0, 3)))))
     table = realised(jobs)
     grid = max(first_come_welfare(table, 3, HORIZON, p).welfare for p in np.linspace(0, 20, 400).tolist())
-    assert best_first_come(table, 3, HORIZON).welfare >= 0.99 * grid
+    assert best_first_come(table, 3, HORIZON, **search).welfare >= 0.99 * grid
+
+
+def test_a_coarse_search_finds_nearly_the_same_price_with_a_third_of_the_plays():
+    day = synthetic_pipelines(rng=1)
+    sizes = {"horizon": day.horizon, "max_delay": day.max_delay, "max_duration": day.max_duration}
+    table, tried = RealisedJobs.of_columns(day.jobs.columns(day.max_delay), **sizes), []
+
+    def served_at(price):
+        tried.append(price)
+        return first_come_welfare(table, day.capacity // 2, day.horizon, price)
+
+    ends = np.array([0.01, 100.0])
+    best, plays = best_flat(served_at, ends), len(tried)
+    coarse = best_flat(served_at, ends, 16, 0, 1.02)
+    assert coarse.welfare >= 0.999 * best.welfare > served_at(0.0).welfare
+    assert len(tried) - plays < plays / 3
+
+
+@pytest.mark.parametrize("within", [1.0, math.nan, -2.0])
+def test_a_ratio_that_leaves_nothing_to_find_is_refused(within):
+    with pytest.raises(InvalidParameterError, match="within"):
+        best_first_come(realised([]), 2, HORIZON, within=within)
 
 
 # -- durations hidden --------------------------------------------------------------------------------------
