@@ -17,7 +17,6 @@ from typing import Annotated
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel
@@ -137,6 +136,8 @@ def best_flat(
         top = int(np.argmax([welfare(price) for price in prices.tolist()]))
         low, high = float(prices[max(top - 1, 0)]), float(prices[min(top + 1, grid - 1)])
     if within is not None:
+        from scipy.optimize import minimize_scalar  # of large markets alone: it takes long to import
+
         ends = (math.log(low), math.log(high))
         look = {"bounds": ends, "method": "bounded", "options": {"xatol": math.log(within)}}
         minimize_scalar(lambda x: -welfare(math.exp(x)), **look)

@@ -31,8 +31,7 @@ class MovesPlay(RowsPlay):
                 outcomes.moves.note(now, Move.TAKEN_BACK, row)
             else:
                 outcomes.leave(row, now, _ENDING[kind])
-        begun_anew = self._ending[now + 1]
-        self._ending[now + 1] = [x for x in begun_anew if self._end(x) == now + 1]
+        self._ending[now + 1] = [x for x in self._ending[now + 1] if self._end(x) == now + 1]  # no run of before
 
     def _end(self, x: WaitingJob) -> int:
         """Return the round after the last one of a run; another one, if the job does not run."""

@@ -94,7 +94,7 @@ def test_changes_stay_in_the_model(seed, random_jobs):
         assert all(is_legal(sketch, limits) for sketch in sequence)
         assert list(sequence) == sorted(sequence, key=lambda sketch: sketch.birth)
         assert sum(not sketch.certain for sketch in sequence) <= (MOST_RANDOM if random_jobs else 0)
-    assert len(seen) > 1  # narrow limits allow few sequences
+    assert len(seen) > (5 if limits.horizon > 1 else 1)  # a market of one round allows few sequences
 
 
 @given(st.integers(0, 2**32 - 1))
