@@ -76,7 +76,7 @@ def _difference(found: RunResult, expected: RunResult) -> str:
     if not _equal(found.price_surface, expected.price_surface):
         return "prices some rounds ahead"
     unlike = [key for key, each in expected.outcome.items() if repr(found.outcome[key]) != repr(each)]
-    return f"{unlike[0]}: {found.outcome[unlike[0]]!r}, not {expected.outcome[unlike[0]]!r}" if unlike else "the log, or own tables"
+    return f"{unlike[0]}: {found.outcome[unlike[0]]!r}, not {expected.outcome[unlike[0]]!r}" if unlike else "the log"
 
 
 def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
