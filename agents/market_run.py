@@ -60,6 +60,8 @@ class MarketRun:
         As of `marketsched.agents.market.Market`.
     running : bool
         Whether rounds are left; False, too, once a round was interrupted.
+    rounds_together : int
+        How many a mechanism that plays whole markets is asked for at a time; may be set before the first.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class MarketRun:
     def __init__(self, setup: MarketSetup, *, lookahead: int | None = None, by_rounds: bool = False) -> None:
         self.running = True
         self._by_rounds = by_rounds
+        self.rounds_together = max(ROUNDS_TOGETHER, setup.horizon // 100)
         self.setup = setup
         self.mechanism = setup.mechanism
         self.public = setup.public
@@ -147,7 +150,7 @@ class MarketRun:
             ahead = self.lookahead if self.mechanism.slot_prices(1, 1) is not None else None
             self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead)
         while self.running:
-            until = min(self.setup.horizon, self.round + max(ROUNDS_TOGETHER, self.setup.horizon // 100))
+            until = min(self.setup.horizon, self.round + self.rounds_together)
             if not self.mechanism.play(self._columns, self._outcomes, until):
                 self._columns = None
                 return False

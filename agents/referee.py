@@ -23,13 +23,15 @@ class Compared:
     difference: str
 
 
-def compare_plays(make: Callable[[], MarketSetup]) -> Compared:
+def compare_plays(make: Callable[[], MarketSetup], rounds_together: int | None = None) -> Compared:
     """Play a market whole and round by round, and compare every table.
 
     Parameters
     ----------
     make : function without arguments
         Returns equal setups with fresh mechanisms.
+    rounds_together : int, optional
+        How many rounds the mechanism is asked for at a time; None: as in any market.
 
     Examples
     --------
@@ -39,6 +41,7 @@ def compare_plays(make: Callable[[], MarketSetup]) -> Compared:
     Compared(whole=True, events=17613, difference='')
     """
     whole, by_rounds = MarketRun(make()), MarketRun(make(), by_rounds=True)
+    whole.rounds_together = rounds_together or whole.rounds_together
     for market in (whole, by_rounds):
         market.play()
     events = len(by_rounds.log.events)

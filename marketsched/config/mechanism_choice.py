@@ -23,6 +23,7 @@ from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_an
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.workload import Workload
 
+OF_OWNERS = ("shares", "newcomers")  # parameters that say who the owners are: of each mechanism that takes them
 ON_CLUSTERS = "cluster-"  # what names of mechanisms that take shapes begin with
 
 
@@ -134,7 +135,8 @@ class MechanismChoice(Rules):
         """Return, as plain unchecked data, these rules with another mechanism and ``changes`` made to them.
 
         Sizes, epsilon, threshold, oracle and eviction stay. Prices stay if mechanism ``name`` takes
-        them, otherwise they are those that ``name`` stands for. ``parameters`` belong to the old name.
+        them, otherwise they are those that ``name`` stands for. Of ``parameters``, which belong to the old name,
+        those stay that say who the owners are (`OF_OWNERS`), where ``name`` takes them.
 
         Parameters
         ----------
@@ -153,8 +155,9 @@ class MechanismChoice(Rules):
         data = {key: copy.deepcopy(value) for key, value in own.items() if value is not None}
         data |= self.rule_parameters() | {"name": name}
         if name != self.name:
-            data.pop("parameters")
             taken = _rules_of(name)
+            of_owners = [key for key in OF_OWNERS if key in data["parameters"] and key in taken]
+            data["parameters"] = {key: data["parameters"][key] for key in of_owners}
             data = {key: value for key, value in data.items() if key not in Rules.model_fields or key in taken}
             if not self._prices_suit(name):
                 kinds = _kinds_of(name)[:1]

@@ -14,7 +14,8 @@ from typing import Any
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import name_and_keys
+from marketsched.mechanisms.from_file import is_in_file, loaded_from_file, name_and_keys
+from marketsched.mechanisms.signatures import parameters_of
 
 _OPENING, _CLOSING = "[{(", "]})"
 
@@ -81,18 +82,26 @@ def changes_for(text: str) -> list[str]:
 def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the name, and keys of ``mechanism`` with their values as text."""
     name, pairs = name_and_keys(_parts(text, ":"))
-    keys = []
+    keys, seen = [], set[str]()
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             legal = "name:key=value, as in posted-price:epsilon=0.1"
             raise InvalidParameterError(f"mechanism {text!r}: {pair!r}: expected {legal}")
-        if key == "price":
+        if key in seen:
+            raise InvalidParameterError(f"mechanism {text!r}: {key} is set twice: expected each key once")
+        seen.add(key)
+        if key == "price" and not _takes_price(name):
             keys.append(("pricing", f"{{kind: posted, prices: [{value}]}}"))
         else:
             rule = key.partition(".")[0] in MechanismChoice.model_fields
             keys.append((key if rule else f"parameters.{key}", value))
     return name, keys
+
+
+def _takes_price(name: str) -> bool:
+    """Tell whether a class or function in a file has a parameter ``price`` of its own."""
+    return is_in_file(name) and "price" in parameters_of(loaded_from_file(name))
 
 
 def _parts(text: str, separator: str) -> list[str]:

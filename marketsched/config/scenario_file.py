@@ -150,7 +150,8 @@ def is_on_cluster(scenario: Mapping[str, Any]) -> bool:
         return False
     kind = workload.get("kind")
     known = isinstance(kind, str) and kind in names("workload")
-    return "cluster" in workload or (known and bool(getattr(get("workload", str(kind)), "on_cluster", False)))
+    always = known and getattr(get("workload", str(kind)), "on_cluster", False) is True  # of a section it is a property
+    return "cluster" in workload or always
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema
 
 from marketsched.config.sow_codec import ReadOnce
 from marketsched.config.strict_yaml import Strict, validated
@@ -145,10 +145,14 @@ class Nodes(Body):
 
 
 class NewShare(Body):
-    """A share of the machine for an account, ``physics/``, or for an owner, ``physics/ann`` or ``bob``."""
+    """A share of the machine for an account, ``physics/``, or for an owner, ``physics/ann`` or ``bob``.
+
+    An account that is not there yet takes its part from all others: it has to be called ``new``.
+    """
 
     place: Annotated[str, Field(min_length=1, max_length=256)]
     share: Share
+    new: StrictBool = False
 
 
 class NewOwner(Body):

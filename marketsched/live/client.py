@@ -245,9 +245,12 @@ class LiveClient:
         """Deposit credits; return the account."""
         return self._post(f"/v1/owners/{owner}/deposits", {"credits": credits}, key)
 
-    def share(self, place: str, share: float, *, key: str | None = None) -> dict[str, Any]:
-        """Give an account, ``"physics/"``, or an owner, ``"physics/ann"``, another share where credits renew."""
-        return self._post("/v1/shares", {"place": place, "share": share}, key)
+    def share(self, place: str, share: float, *, new: bool = False, key: str | None = None) -> dict[str, Any]:
+        """Give an account, ``"physics/"``, or an owner, ``"physics/ann"``, another share where credits renew.
+
+        With ``new`` the account may be one that is not there yet.
+        """
+        return self._post("/v1/shares", {"place": place, "share": share, "new": new}, key)
 
     def renew(self, owner: str) -> dict[str, Any]:
         """Make a new token; those before it are revoked."""

@@ -13,7 +13,7 @@ from marketsched.live.principal import Principal, Said
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.outlook import Outlook
-from marketsched.mechanisms.errors import EventError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
 
 def share(who: Principal, said: Said) -> Work:
@@ -22,6 +22,10 @@ def share(who: Principal, said: Said) -> Work:
     asked = read(NewShare, said)
 
     def work(turn: Turn) -> dict[str, Any]:
+        accounts = getattr(turn.market.mechanism, "accounts", None)
+        if accounts is not None and asked.place.endswith("/") and not asked.new and asked.place not in accounts:
+            legal = "an account that is there, or new: true (--new)"
+            raise InvalidParameterError(place="place", value=asked.place, legal=legal)
         turn.record({"event": "share", "place": asked.place, "share": asked.share}, who.name)
         rule = turn.market.mechanism
         more = {"purses": _purses(rule)} if isinstance(rule, Credits) else {}

@@ -21,12 +21,13 @@ from marketsched.live.command import (
 def share(
     place: Annotated[str, typer.Argument(help="An account, physics/, or an owner in it, physics/ann.")],
     number: Annotated[float, typer.Argument(help="Its share, beside those of the same account; 0: none.", min=0.0)],
+    new: Annotated[bool, typer.Option("--new", help="The account is not there yet.")] = False,
     url: UrlOption = None,
     token_file: TokenOption = None,
 ) -> None:
     """Give an account or an owner another share, where credits renew. Prints the purses; for operators."""
     with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.share(place, number))
+        print_answer(client.share(place, number, new=new))
 
 
 @live_app.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -18,6 +19,9 @@ from typing import Any
 from marketsched.mechanisms.registry import GROUP
 from marketsched.play.versions import versions
 
+_OWN_FILES = [
+    re.compile(before + r"\.py)(?=:[^\W\d])") for before in (r'"([^"\\]+', r"([^\s\"'\\:{}\[\],]+")
+]  # mine.py:Mine
 MORE_PACKAGES = ("cvxpy", "highspy", "clarabel")  # solvers, beside what `versions` names
 ROOMS = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")
 
@@ -80,6 +84,12 @@ def difference(expected: Mapping[str, str], seen: Mapping[str, str]) -> str | No
     return None
 
 
+def own_files(question: str) -> dict[str, str]:
+    """Return a digest of each file of mechanisms that a question, as :func:`canonical` writes it, names."""
+    named = sorted({path for form in _OWN_FILES for path in form.findall(question) if Path(path).is_file()})
+    return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for path in named}
+
+
 def run_key(scenario: str, seed: int, optimum: bool) -> str:
     """Return the name a run is kept under: a hash of its resolved scenario, the code and the seed.
 
@@ -92,7 +102,7 @@ def run_key(scenario: str, seed: int, optimum: bool) -> str:
     optimum : bool
         Whether a cluster run looks for the best fixed allocation.
     """
-    parts = {"scenario": scenario, "seed": seed, "optimum": optimum, "code": dict(fingerprint())}
+    parts = {"scenario": scenario, "seed": seed, "optimum": optimum, "code": {**fingerprint(), **own_files(scenario)}}
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
 
 

@@ -65,7 +65,7 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     close = jobs.n_jobs * 130 <= MOST_SERVED
     grid, rounds, within = (32, None, None) if close else (16, 0, 1.02)
     best = best_first_come(jobs, setup.capacity, setup.horizon, grid=grid, rounds=rounds, within=within)
-    first_come = {
+    first_come: dict[str, Any] = {
         "welfare_at_zero": free.welfare,
         "welfare_at_best": best.welfare,
         "best_price": best.price,
@@ -73,6 +73,8 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
         "completed_at_zero": int((free.starts > 0).sum()),
         "completed_at_best": int((best.starts > 0).sum()),
     }
+    if not setup.table.revealed:
+        first_come["knows_durations"] = True  # which the market does not
     return {"bounds": bounds, "first_come": first_come}
 
 
@@ -85,8 +87,11 @@ def _final_prices(market: MarketRun) -> Any:
     return prices if np.isfinite(prices).all() else None
 
 
-def shares(summary: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures that runs of different size can be compared by."""
+def shares(summary: Mapping[str, Any], best: Mapping[str, Any], *, on_cluster: bool = False) -> dict[str, float]:
+    """Return the figures that runs of different size can be compared by.
+
+    ``on_cluster``: jobs request tasks, several of which may share a node, so that no sum of them is a share of nodes.
+    """
     found: dict[str, float] = {}
 
     def add(name: str, part: float | None, whole: float | None) -> None:
@@ -96,7 +101,8 @@ def shares(summary: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, flo
     welfare, counts = summary["welfare"], summary.get("mechanism", {})
     add("completed_share", summary["completed"], summary["jobs"])
     add("revenue_share", summary["revenue"], welfare)
-    add("peak_demand_share", summary["peak_demand"], summary["capacity"])
+    if not on_cluster:
+        add("peak_demand_share", summary["peak_demand"], summary["capacity"])
     add("estimates_positive_share", counts.get("estimates_positive"), counts.get("estimates"))
     add("estimates_zeroed_share", counts.get("estimates_zeroed"), counts.get("estimates_positive"))
     bounds, first_come = best.get("bounds", {}), best.get("first_come", {})

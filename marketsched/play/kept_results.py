@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from marketsched.play.fingerprint import canonical, fingerprint
+from marketsched.play.fingerprint import canonical, fingerprint, own_files
 from marketsched.results.output import whole_file
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0  # after which interrupted work is not gone on with
@@ -42,7 +42,7 @@ class KeptResults:
     """
 
     def __init__(self, folder: Path, question: Mapping[str, Any]) -> None:
-        parts = {"question": question, "code": dict(fingerprint())}
+        parts = {"question": question, "code": {**fingerprint(), **own_files(canonical(question))}}
         self._read: dict[Path, tuple[str, Any]] = {}
         self.path = folder / hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
 

@@ -18,6 +18,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
+from marketsched.play.on_clusters import cluster_of
 from marketsched.play.versions import versions
 from marketsched.results.market_kind import prices_table
 from marketsched.results.owners import READ, owners_figures, owners_table
@@ -147,7 +148,7 @@ def _run_market(
     outcome = {
         **result.outcome,
         **best,
-        **shares(result.outcome, best),
+        **shares(result.outcome, best, on_cluster=cluster_of(setup) is not None),
         "load": load_asked(setup),
         "complete": complete,
         "proven": proven(setup),

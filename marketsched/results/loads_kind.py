@@ -79,6 +79,7 @@ class LoadsKind(ResultKind):
                 _flat_rows(table, row, known)
             table.add_row("", "", *_cells(row, columns))
         log, more = told_of_log(meta)
+        log = [each.partition("; the load is ")[0] for each in log]  # which is that of the log, not of these figures
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
         return View(
             *warnings_of(meta),
@@ -118,7 +119,9 @@ def _remarks(result: Result) -> list[str]:
     rows = result.records()
     kinds = result.runs["opt_kind"].dropna().unique().tolist() if "opt_kind" in result.runs else []
     bounds = " or ".join(BOUNDS[kind] for kind in kinds)
-    found = [f"welfare as a share of {bounds}, mean over seeds; the nodes of a seed are those that make the load"]
+    of_log = "rule" in (result.meta.get("workload") or {})
+    made = "gaps between the submissions of the log" if of_log else "the nodes of a seed"
+    found = [f"welfare as a share of {bounds}, mean over seeds; {made} make the load"]
     found += [flat_remark(result.meta), *known_remarks(rows)]
     for row in rows:
         if row["refused"]:

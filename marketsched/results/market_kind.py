@@ -175,7 +175,8 @@ def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
 
     row("this market", summary["welfare"], "share_of_best")
     if "welfare_at_zero" in first_come:
-        row("first come, first served, price 0", first_come["welfare_at_zero"], "first_come_share")
+        knows = "knowing all durations" if first_come.get("knows_durations") else "first served"
+        row(f"first come, {knows}, price 0", first_come["welfare_at_zero"], "first_come_share")
     if "welfare_at_best" in first_come:
         label = f"  at the best price in hindsight, {amount(first_come['best_price'])}"
         row(label, first_come["welfare_at_best"], "first_come_best_share")

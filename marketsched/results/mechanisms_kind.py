@@ -155,7 +155,7 @@ def share_difference(row: Mapping[str, Any], name: str) -> str:
     if not math.isfinite(row[name]):
         return "-"
     half = row[f"{name}_high"] - row[name]
-    return f"{100 * row[name]:+.2f}" + (f" ± {100 * half:.2f}" if math.isfinite(half) else "")
+    return f"{round(100 * row[name], 2) + 0.0:+.2f}" + (f" ± {100 * half:.2f}" if math.isfinite(half) else "")
 
 
 def flat_remark(meta: Mapping[str, Any], flat: bool = True) -> str:
@@ -206,12 +206,26 @@ def _promised(row: Mapping[str, Any]) -> str:
     return f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
 
 
+def _taken_back(comparison: Result) -> list[str]:
+    """Say how many runs each mechanism takes back, and what that loses; nothing where none does."""
+    if "requeues" not in comparison.runs:
+        return []
+    means = comparison.runs.groupby("mechanism", sort=False)[["requeues", "lost_node_rounds"]].mean()
+    told = [
+        f"{name} {row['requeues']:,.0f} ({row['lost_node_rounds']:,.0f} node-rounds)"
+        for name, row in means[means["requeues"] > 0].iterrows()
+    ]
+    how = "runs taken back to begin again, mean of a seed, and what they and evictions lose: "
+    return [how + "; ".join(told)] if told else []
+
+
 def _remarks(comparison: Result) -> list[str]:
     """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     found = [flat_remark(meta, rival_of(meta).column == "over_first_come"), truth_remark(rows)]
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
+    found += _taken_back(comparison)
     found += pools_remarks(comparison)
     if str(meta.get("workload", {}).get("classes", "")).startswith("drawn"):
         found += [

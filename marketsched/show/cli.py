@@ -121,9 +121,7 @@ def run(
         policies = asked_mechanisms(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
         chosen = config.scenario.Scenario.from_dict(
-            config.scenario_file.with_changes(
-                content, [*own, *log_changes(days, columns, strict, nodes), *(changes or [])]
-            ),
+            config.scenario_file.with_changes(content, [*own, *log_changes(days, columns, strict, nodes, changes)]),
             source=source,
         )
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)

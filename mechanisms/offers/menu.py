@@ -74,6 +74,12 @@ class TwoOffersMenu:
         waits = expected_waits(self.free, self.runs, self.line, self.now + self.patience, width, report.mean, most_lost)
         return announced(shares_of(self.odds, self.grouped[:, group]), self.patience, rates, waits, report, self.now)
 
+    @property
+    def posted(self) -> list[float]:
+        """Every rate that is offered, those of each patience included, credits per node and round."""
+        found: list[float] = posted_rates(self.rates, self.patience, self.usual).ravel().tolist()
+        return found
+
     def kept(self) -> TwoOffersMenu:
         """Return a copy that later rounds do not change."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}

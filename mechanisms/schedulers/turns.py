@@ -83,6 +83,10 @@ class Accounts:
         """Return the number of an owner; None: it is not known, and nothing is changed."""
         return self._numbers.get(owner)
 
+    def __contains__(self, place: str) -> bool:
+        """Tell whether an account or an owner has a share in the tree."""
+        return place in self._shares
+
     def set_share(self, place: str, share: float) -> None:
         """Give an account or an owner another share, or its first one.
 

@@ -155,3 +155,19 @@ def test_a_mechanism_of_the_users_own_can_take_the_place(monkeypatch):
     scenario = Scenario.from_dict(tiny(mechanism={}))
     assert run(scenario.with_mechanism("own")).outcome["revenue"] > 0
     assert scenario.with_mechanism("stochastic").with_mechanism("own").mechanism.pricing.kind == "exponential"
+
+
+def test_who_the_owners_are_holds_for_every_mechanism_that_takes_it():
+    shares = {"lab/": 2, "lab/ann": 1, "guests/": 1}
+    parameters = {"shares": shares, "newcomers": "guests/", "kept": 0.5}
+    scenario = Scenario.from_dict(tiny(mechanism={"name": "fair-turns", "parameters": parameters}))
+    assert scenario.with_mechanism("credits").mechanism.parameters == {"shares": shares, "newcomers": "guests/"}
+    assert scenario.with_mechanism("first-come").mechanism.parameters == {}
+    own = scenario.with_changes("mechanism.name=fair-share", "mechanism.parameters.shares={ann: 1}")
+    assert own.mechanism.parameters["shares"] == {"ann": 1}
+
+
+def test_jobs_without_shapes_are_not_sold_on_a_cluster_by_default():
+    data = tiny()
+    data.pop("mechanism", None)
+    assert Scenario.from_dict(data).mechanism.name == "posted-price"

@@ -26,6 +26,8 @@ def test_values_are_yaml_and_rules_of_a_scenario_are_told_from_parameters():
     name, changes = mechanism_in("posted-price:pricing={kind: posted, prices: [1, 2]}:epsilon=.1:own=x")
     assert name == "posted-price"
     assert changes == {"pricing": {"kind": "posted", "prices": [1, 2]}, "epsilon": 0.1, "parameters.own": "x"}
+    with pytest.raises(InvalidParameterError, match="epsilon is set twice"):
+        mechanism_in("posted-price:epsilon=.1:epsilon=.2")
     for wrong in ("bid-price:buckets", "bid-price:=4", "bid-price:"):
         with pytest.raises(InvalidParameterError, match="expected name:key=value"):
             mechanism_in(wrong)

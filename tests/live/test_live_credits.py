@@ -140,6 +140,7 @@ def test_an_account_takes_over_the_purse_of_its_share(service):
         (calls.create_owner(OPERATOR, {"owner": "x", "deposit": 5.0}), EventError, "credits come by shares"),
         (calls.deposit(OPERATOR, "ann", {"credits": 5.0}), EventError, "credits come by shares"),
         (credit_calls.share(OPERATOR, {"place": "no/ann", "share": 1.0}), InvalidParameterError, "'no/' does not"),
+        (credit_calls.share(OPERATOR, {"place": "nix/", "share": 2.0}), InvalidParameterError, "new: true"),
         (credit_calls.share(OPERATOR, {"place": "ann", "share": 1.0}), InvalidParameterError, "one place for"),
         (credit_calls.share(OPERATOR, {"place": "A B", "share": 1.0}), InvalidParameterError, "a-z"),
         (

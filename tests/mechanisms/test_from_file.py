@@ -11,6 +11,7 @@ from marketsched.config.mechanism_text import mechanism_in
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import loaded_from_file
 from marketsched.mechanisms.registry import builder_of, get
+from marketsched.play.fingerprint import canonical, run_key
 from refusals import refused
 
 RULE = """
@@ -52,6 +53,22 @@ def test_a_file_is_run_once_and_may_import_its_neighbours(folder):
 
 def test_keys_stand_behind_the_name():
     assert mechanism_in("own_rule.py:FirstPrice:share=0.2") == ("own_rule.py:FirstPrice", {"parameters.share": 0.2})
+
+
+def test_a_price_of_its_own_is_not_the_posted_one(folder):
+    (folder / "own_rule.py").write_text(dedent(RULE).replace("share", "price"))
+    assert mechanism_in("own_rule.py:FirstPrice:price=2")[1] == {"parameters.price": 2}
+
+
+def test_what_was_kept_of_a_file_is_not_used_once_the_file_is_another(folder):
+    named = (
+        canonical({"mechanism": {"name": "own_rule.py:FirstPrice"}}),
+        canonical({"s": "{name: own_rule.py:A, x: 1}"}),
+    )
+    before = [run_key(text, 0, False) for text in named]
+    with (folder / "own_rule.py").open("a") as rule:
+        rule.write("# another rule\n")
+    assert all(run_key(text, 0, False) != kept for text, kept in zip(named, before, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def test_a_kept_kernel_is_compiled_anew_when_a_file_below_it_changes(tmp_path):
     """And only then: the second run finds the first one's kernel."""
     (tmp_path / "main.py").write_text(MAIN)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
 
     def printed(returns, written=0):
         (tmp_path / "helper.py").write_text(HELPER.format(returns))

@@ -15,6 +15,7 @@ from marketsched.mechanisms import (
     get_mechanism,
     mechanism_names,
 )
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.registry import get
 from marketsched.truthfulness import MechanismCheckError, check_mechanism, mechanism_checks
@@ -351,3 +352,55 @@ def test_a_mechanism_is_held_to_when_it_reads_reports(kind, outcome):
 def test_reading_at_submission_is_stated_and_not_asked_about():
     report = check_mechanism(built("posted-price"), n_markets=1)
     assert report["reports count from the arrival on"].outcome == "does not apply"
+
+
+class _NowOrNever(ArrivalMarket):
+    """A job gets its nodes in the round of its arrival, or never. ``fault`` is what `play` does wrong."""
+
+    fault = ""
+
+    def foresee(self, x, signal):
+        x.limit = signal if isinstance(signal, int) else self.max_duration
+        x.mean = float(x.limit)
+
+    def serve(self, waiting):
+        free, starts = self.capacity - self.load, []
+        for x in waiting:
+            completes = self.round + x.limit
+            in_time = completes < x.sow.birth + self.max_delay and completes <= self.horizon + 1
+            starts.append(self.round if x.width <= free and in_time and x.sow.value(completes) > 0 else None)
+            free -= x.width if starts[-1] else 0
+        return starts
+
+    def charge(self, x):
+        return 0.0
+
+    def play(self, jobs, outcomes, until):
+        if not (jobs.revealed.all() or self.fault == "hidden"):
+            return False
+        if self.round == 1 or self.fault == "pieces":
+            self.loads = np.zeros(200, int)
+        useful = jobs.useful(99, 99) if self.fault == "late" else jobs.useful(self.max_delay, self.horizon)
+        for row in jobs.arriving(self.round, until):
+            now, duration, width = jobs.arrivals[row], jobs.durations[row], jobs.widths[row]
+            if self.loads[now] + width <= self.capacity and now + duration <= useful[row]:
+                self.loads[now : now + duration] += width
+                outcomes.starts[row], outcomes.payments[row] = now, 0.0
+        outcomes.close_bookings(jobs.arriving(self.round, until), jobs)
+        self._round = until + 1
+        return True
+
+
+@pytest.mark.parametrize(
+    ("fault", "where"),
+    [
+        ("hidden", "durations hidden, it differs"),
+        ("late", "with runs at the end, it differs"),
+        ("pieces", "runs 4 nodes, capacity is 3"),
+    ],
+)
+def test_whole_markets_are_compared_with_hidden_durations_at_the_end_and_in_pieces(fault, where):
+    name = "plays whole markets as round by round"
+    dict(mechanism_checks(_NowOrNever))[name]()
+    with pytest.raises(MechanismCheckError, match=where):
+        dict(mechanism_checks(type("Faulty", (_NowOrNever,), {"fault": fault})))[name]()

@@ -209,3 +209,24 @@ def test_checks_that_fail_for_one_reason_share_a_line():
     with pytest.raises(MechanismCheckError) as raised:
         report.raise_if_failed()
     assert str(raised.value) == f"check 0, and 4 more: {reason}"
+
+
+class PaysItsBidWhereHidden(FirstCome):
+    truthful_hidden = "ex post"
+
+    def foresee(self, x, signal):
+        super().foresee(x, signal)
+        self.seen = {**getattr(self, "seen", {}), x.job: signal}
+
+    def charge(self, x):
+        return super().charge(x) if self.seen[x.job] is not None else 0.9 * x.sow.value(self.round)
+
+
+def test_hidden_durations_are_played_where_truth_is_promised_for_them():
+    (result,) = check_truthful(PaysItsBidWhereHidden, domains=[], n_markets=4)
+    assert result.outcome == "failed" and "contested=False, hidden=True)" in result.detail
+    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)'", result.detail)
+    honest, lying = replay_drawn(PaysItsBidWhereHidden, int(call[1]), eval(call[2]), call[3], hidden=True)
+    assert lying > honest
+    silent = type("PromisesNothingThere", (PaysItsBidWhereHidden,), {"truthful_hidden": "none"})
+    check_truthful(silent, domains=[], n_markets=4).raise_if_failed()

@@ -283,5 +283,5 @@ def _outside(asked: list[str] | None) -> str | None:
 def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> config.scenario.Scenario:
     """Return the scenario that is audited."""
     content, source = config.scenario_file.read_scenario(scenario)
-    asked = [*log_changes(None, columns, strict), *(changes or [])]
+    asked = log_changes(None, columns, strict, changes=changes)
     return config.scenario.Scenario.from_dict(config.scenario_file.with_changes(content, asked), source=source)

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -133,13 +133,19 @@ def one_mechanism(names: list[str] | None) -> list[str]:
     return config.mechanism_text.changes_for(names[0])
 
 
-def log_changes(days: float | None, columns: str | None, strict: bool, nodes: int | None = None) -> list[str]:
-    """Return the changes of a scenario that ``--days``, ``--columns``, ``--strict`` and ``--nodes`` stand for.
+def log_changes(
+    days: float | None,
+    columns: str | None,
+    strict: bool,
+    nodes: int | None = None,
+    changes: Sequence[str] | None = None,
+) -> list[str]:
+    """Return ``changes`` of a scenario behind those of ``--days``, ``--columns``, ``--strict`` and ``--nodes``.
 
     Raises
     ------
     InvalidParameterError
-        If ``columns`` is not of the form ``name=column,...``.
+        If ``columns`` is not of the form ``name=column,...``, or a change sets again what an option has set.
     """
     found = [] if days is None else [f"workload.days={days!r}"]
     found += [] if nodes is None else [f"workload.capacity={nodes}"]
@@ -149,7 +155,14 @@ def log_changes(days: float | None, columns: str | None, strict: bool, nodes: in
             raise InvalidParameterError(place="--columns", value=columns, legal="name=column,..., as in user=User")
         named = {name.strip(): column.strip() for name, _, column in pairs}
         found.append(f"workload.columns={json.dumps(named)}")
-    return [*found, "workload.strict=true"] if strict else found
+    found += ["workload.strict=true"] if strict else []
+    by_option = {each.partition("=")[0] for each in found}
+    for each in changes or []:
+        if each.partition("=")[0] in by_option:
+            option = {"days": "--days", "columns": "--columns", "strict": "--strict", "capacity": "--nodes"}
+            other = option[each.partition("=")[0].rpartition(".")[2]]
+            raise InvalidParameterError(f"--set {each} and {other} set the same: expected one of them")
+    return [*found, *(changes or [])]
 
 
 @contextmanager
@@ -246,6 +259,13 @@ def progress_bar() -> Iterator[Any]:
 LINE_EVERY_S = 10.0  # of progress, where there is no terminal
 
 
+def _so_far(done: float, total: float | None) -> str:
+    """Show how much is done: a count, or a share where the total is 1."""
+    if not total:
+        return ""
+    return f"{done:.0%}: " if total == 1.0 else f"{done:,} of {total:,}: "
+
+
 def _lines_of_progress() -> Callable[[float, float | None, str], None]:
     """Return a function of (done, total, what) that prints a line on standard error every ten seconds, and one at once.
 
@@ -259,6 +279,6 @@ def _lines_of_progress() -> Callable[[float, float | None, str], None]:
         nonlocal last
         if time.monotonic() - last >= LINE_EVERY_S:
             last = time.monotonic()
-            typer.echo(f"marketsched: {done:,} of {total:,}: {what}" if total else f"marketsched: {what}", err=True)
+            typer.echo(f"marketsched: {_so_far(done, total)}{what}", err=True)
 
     return tell

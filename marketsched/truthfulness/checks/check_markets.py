@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ SIZES: dict[str, Any] = {
     "max_value": 10.0,
     "max_delay": 9,
 }
+LAST_ROUND, SHORT_DELAY = 8, 5  # of `CheckMarket.cut`
 
 
 def tried_builder(mechanism: str | Callable[..., Any], *sizes: dict[str, Any]) -> Factory:
@@ -89,6 +90,10 @@ class CheckMarket:
             truth = StatementOfWork(job.truth.birth, job.truth.concurrency, job.truth.value, points)
             jobs[name] = replace(job, truth=truth, signal=None)
         return CheckMarket(jobs, self.seed, self.sizes)
+
+    def cut(self) -> CheckMarket:
+        """Return the same market, ended while its last jobs run, in which waiting soon brings nothing."""
+        return CheckMarket(self.jobs, self.seed, {**self.sizes, "horizon": LAST_ROUND, "max_delay": SHORT_DELAY})
 
     @property
     def public(self) -> PublicInformation:
@@ -146,6 +151,25 @@ def contested_market(seed: int) -> CheckMarket:
         sow = StatementOfWork(birth, nodes, DeadlineValue(worth, last), points)
         jobs[f"job {i}"] = Job(f"job {i}", f"job {i}", sow, ready if comes else None, duration, duration)
     return CheckMarket(jobs, seed)
+
+
+class Kind(NamedTuple):
+    """Of a market that is drawn."""
+
+    contested: bool
+    hidden: bool = False  # its durations
+
+
+def drawn_market(number: int, kind: Kind) -> CheckMarket:
+    """Return the market of this number and kind."""
+    found = (contested_market if kind.contested else check_market)(number)
+    return found.hidden() if kind.hidden else found
+
+
+def kinds_for(build: Factory) -> list[Kind]:
+    """Return the kinds of markets that are drawn by turns: with hidden durations, too, if truth is promised there."""
+    promised = getattr(build(**SIZES, rng=np.random.default_rng(0)), "truthful_hidden", "none") != "none"
+    return [Kind(contested, hidden) for hidden in (False, True)[: 1 + promised] for contested in (False, True)]
 
 
 def play(

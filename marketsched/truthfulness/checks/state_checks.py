@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
@@ -21,6 +22,7 @@ from marketsched.truthfulness.checks.check_report import Broken
 
 LIES = 3  # of one owner of each market, that are put in the place of its truth
 QUOTES = 2  # asked for before each submission
+ROUNDS_AT_A_TIME = 5  # of a market that is played in pieces
 
 
 def reads_at_arrival(factory: Factory, market: CheckMarket) -> int:
@@ -75,7 +77,7 @@ def quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
 def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
     """A mechanism that plays many rounds at a time makes of them what it makes of each round by itself."""
 
-    def make() -> MarketSetup:
+    def make(market: CheckMarket = market) -> MarketSetup:
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
         sizes = {name: market.sizes[name] for name in ("capacity", "horizon", "max_delay")}
         sizes["capacity"] = max(sizes["capacity"], getattr(mechanism, "capacity", 0))  # whether it is held, others say
@@ -83,10 +85,26 @@ def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
 
     if not make().mechanism.plays_whole_markets:
         return 0
-    compared = compare_plays(make)
-    if compared.difference:
-        raise Broken(f"played whole it differs from round by round: {compared.difference}")
-    return compared.events if compared.whole else 0
+    events, variants = (
+        0,
+        (
+            ("", market, None),
+            (", a few rounds at a time,", market, ROUNDS_AT_A_TIME),
+            (", durations hidden,", market.hidden(), None),
+            (", with runs at the end,", market.cut(), None),
+        ),
+    )
+    for kind, variant, together in variants:
+        try:
+            compared = compare_plays(partial(make, variant), together)
+        except InvalidParameterError:
+            if not kind:
+                raise
+            continue  # it takes no such jobs, which is for others to say
+        if compared.difference:
+            raise Broken(f"played whole{kind} it differs from round by round: {compared.difference}")
+        events += compared.events if compared.whole else 0
+    return events
 
 
 def repeats(factory: Factory, market: CheckMarket) -> int:

@@ -24,13 +24,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Natural, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.registry import builder_of
 from marketsched.results.views import at_most, exact_amount
-from marketsched.truthfulness.checks.check_markets import (
-    SIZES,
-    CheckMarket,
-    check_market,
-    contested_market,
-    tried_builder,
-)
+from marketsched.truthfulness.checks.check_markets import SIZES, Kind, drawn_market, kinds_for, tried_builder
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.checks.tiny_domains import ROUNDING, Factory, TinyPlays, largest_gain, tiny_domains
@@ -74,7 +68,7 @@ def check_truthful(
         Some of `tiny_domains`; by default all. ``["one round"]`` tests an auction within one round.
     n_markets : int
         Drawn markets to search, >= 0: by turns one in which jobs come and go, and a contested one in which too much is
-        sold.
+        sold; of a class whose ``truthful_hidden`` promises anything both with hidden durations as well.
     plays : int
         Of each search, >= 100.
     tolerance : float
@@ -273,10 +267,10 @@ def _drawn(
 ) -> tuple[str, int]:
     """Search each market for a lie that pays; all that are confirmed on fresh worlds share the confidence."""
     each = 1 - (1 - confidence) / n_markets
-    tried = 0
+    tried, kinds = 0, kinds_for(build)
     for k in range(n_markets):
-        number, contested = seed + k // 2, bool(k % 2)
-        market = _market_at_hand(build, number, contested)
+        number, kind = seed + k // len(kinds), kinds[k % len(kinds)]
+        market = _market_at_hand(build, number, kind)
         why = not_reproducible(market)
         if why:
             raise Broken(f"market {number}: {why}")
@@ -287,12 +281,12 @@ def _drawn(
         if best is not None and best.counted > tolerance:
             raise Broken(
                 f"market {number}: {gain_sentence(best)}; "
-                f"replay_drawn(build, {number}, {best.misreport.data()}, {best.owner.name!r}, contested={contested})"
+                f"replay_drawn(build, {number}, {best.misreport.data()}, {best.owner.name!r}{_said(kind)})"
             )
         for job, reason in (*found.truth_fails.items(), *((one.words, one.reason) for one in found.failures)):
             raise Broken(f"market {number}: {job}: {reason}")
         if needs_worlds(found, {}):
-            _on_worlds(build, found, number, contested, plays, tolerance, each, seed + k)
+            _on_worlds(build, found, number, kind, plays, tolerance, each, seed + k)
         tried += len(found.gains)
     return (
         f"none of {tried:,} lies is known to pay in {n_markets} markets; "
@@ -304,7 +298,7 @@ def _on_worlds(
     build: Factory,
     screened: Screened,
     number: int,
-    contested: bool,
+    kind: Kind,
     plays: int,
     tolerance: float,
     confidence: float,
@@ -312,7 +306,7 @@ def _on_worlds(
 ) -> None:
     """Play the best lies of a market on fresh worlds; raise Broken if one is confirmed."""
     lies = lies_for_worlds(screened, {})
-    situations = [_situation(build, number, contested, name) for name in lies]
+    situations = [_situation(build, number, kind, name) for name in lies]
     limits = Budget(plays, None), Budget(int(DECIDING * plays), None)
     given: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "seed": seed}
     found = lies_on_worlds(situations, lies, *limits, **given).confirmed
@@ -320,12 +314,18 @@ def _on_worlds(
         claim, lie = found[0], found[0].deviation
         raise Broken(
             f"{sentence(claim.job, lie, claim.truthful)}; "
-            f"replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}, contested={contested})"
+            f"replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}{_said(kind)})"
         )
 
 
 def replay_drawn(
-    build: str | Factory, market: int, misreport: Mapping[str, Any], job: str, *, contested: bool = False
+    build: str | Factory,
+    market: int,
+    misreport: Mapping[str, Any],
+    job: str,
+    *,
+    contested: bool = False,
+    hidden: bool = False,
 ) -> tuple[float, float]:
     """Play a lie in a drawn market of `check_truthful` again.
 
@@ -339,8 +339,8 @@ def replay_drawn(
         The lie, as its ``data()`` wrote it.
     job : str
         Whose owner lies.
-    contested : bool
-        The kind of the market.
+    contested, hidden : bool
+        The kind of the market; whether its durations are hidden.
 
     Returns
     -------
@@ -356,7 +356,7 @@ def replay_drawn(
     --------
     See `check_truthful`, whose findings name the call.
     """
-    played = _market_at_hand(builder_of(build), market, contested)
+    played = _market_at_hand(builder_of(build), market, Kind(contested, hidden))
     owners = played.owners([job])
     if not owners:
         raise InvalidParameterError(place="job", value=job, legal="a job of the market that arrives")
@@ -368,20 +368,20 @@ def replay_drawn(
     return truth, truth + over_law(owner, lie)[0]
 
 
-def _check_market(number: int, contested: bool) -> CheckMarket:
-    return (contested_market if contested else check_market)(number)
+def _said(kind: Kind) -> str:
+    return f", contested={kind.contested}" + (", hidden=True" if kind.hidden else "")
 
 
-def _market_at_hand(build: Factory, number: int, contested: bool) -> MarketAtHand:
+def _market_at_hand(build: Factory, number: int, kind: Kind) -> MarketAtHand:
     """Return a drawn market in which all chance is fixed."""
     sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
-    jobs = list(_check_market(number, contested).jobs.values())
+    jobs = list(drawn_market(number, kind).jobs.values())
     return MarketAtHand(lambda rng: build(**SIZES, rng=rng), jobs, **sizes, seed=number)
 
 
-def _situation(build: Factory, number: int, contested: bool, name: str) -> Situation:
+def _situation(build: Factory, number: int, kind: Kind, name: str) -> Situation:
     """Return the situation of one owner of a drawn market, with what happened before its turn."""
-    jobs = list(_check_market(number, contested).jobs.values())
+    jobs = list(drawn_market(number, kind).jobs.values())
     place = next(i for i, job in enumerate(jobs) if job.name == name)
     others = [Other.of(i, job) for i, job in enumerate([*jobs[:place], *jobs[place + 1 :]])]
     truth = jobs[place].truth

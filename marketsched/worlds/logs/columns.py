@@ -164,6 +164,12 @@ def amounts(text: pd.Series[str]) -> pd.Series[float]:
     return _amount(pd.to_numeric(text, errors="coerce").astype(np.float64))
 
 
+def urgencies(text: pd.Series[str]) -> pd.Series[float]:
+    """Return 0, 1 or 2, NaN where there is anything else."""
+    found = amounts(text)
+    return found.where(found.isin((0, 1, 2)))
+
+
 def _amount(x: pd.Series[float]) -> pd.Series[float]:
     """Return what is finite and at least 0, NaN elsewhere."""
     return x.where(np.isfinite(x) & (x >= 0))
@@ -182,7 +188,7 @@ def table_of(rows: pd.DataFrame, names: Mapping[str, str]) -> tuple[pd.DataFrame
     text = rows.apply(lambda column: column.str.strip())
     known = {ours: ~text[theirs].str.lower().isin(UNKNOWN) for ours, theirs in names.items()}
     read: dict[str, Any] = {"submit_s": times, "start": times, "end": times, "deadline": times, "run_s": lengths}
-    read |= {"requested_s": lengths, "processors": counts, "urgency": amounts, "value": amounts}
+    read |= {"requested_s": lengths, "processors": counts, "urgency": urgencies, "value": amounts}
     table: dict[str, pd.Series[Any]] = {}
     faults: dict[int, Fault] = {}
     for ours, theirs in names.items():

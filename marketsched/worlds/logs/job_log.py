@@ -87,7 +87,7 @@ class JobLog:
         rows.loc[rows["deadline_s"] > LONGEST_SECONDS, "deadline_s"] = np.nan
         for name in ("user", "executable", "queue"):
             rows[name] = _names(table[name]) if name in table else ""
-        rows["urgency"] = _numbers(table, "urgency").fillna(-1).astype(np.int64) if "urgency" in table else -1
+        rows["urgency"] = _urgencies(table) if "urgency" in table else -1
         status = _numbers(table, "status") if "status" in table else pd.Series(np.nan, index=rows.index)
         usable, left_out = _usable(rows)
         counted = {**(counted or {}), **left_out}
@@ -119,6 +119,16 @@ def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:
         counted[reason] = int((usable & bad).sum())
         usable &= ~bad
     return usable, counted
+
+
+def _urgencies(table: pd.DataFrame) -> pd.Series[int]:
+    found = _numbers(table, "urgency").fillna(-1)
+    wrong = found[~found.isin((-1, 0, 1, 2))]
+    if not wrong.empty:
+        raise InvalidParameterError(
+            f"column urgency holds {wrong.iloc[0]:g}", place="log", legal="0, 1, 2, -1: not known"
+        )
+    return found.astype(np.int64)
 
 
 def _numbers(table: pd.DataFrame, name: str) -> pd.Series[float]:

@@ -24,6 +24,8 @@ from marketsched.worlds.workload import Workload, require
 DAY_S = 86_400.0
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
 LARGEST_ROUND = 10**9
+MOST_ROUNDED = 1.05  # times the work of a log, by rounding up, with no word on it
+MOST_UNSAID = 0.01  # share of the runs that may be left out as too wide with no more than a note in the details
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,12 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     """
     widest = window.capacity if window.max_concurrency is None else window.max_concurrency
     known, counted = log.table, dict(log.counted)
-    if widest is not None:
-        wide = known["processors"] > widest
-        counted[f"runs left out: wider than {widest} nodes"] = int(wide.sum())
-        known = known[~wide]
-    first, last, origin, cut = _bounds(known, window)
+    wide = known["processors"] > (np.inf if widest is None else widest)
+    too_wide, known = known.loc[wide, "submit_s"], known[~wide]
+    first, last, origin, cut, (since, until) = _bounds(known, window)
     require(last > first, f"no run is in the window: the log has {len(known):,} usable runs")
+    n_wide = int(((too_wide >= since) & (too_wide < until)).sum())
+    counted[f"runs left out: wider than {widest} nodes"] = n_wide
     counted[f"runs of the window beyond most_jobs = {window.most_jobs}"] = cut
     if window.stretch != 1:
         known, origin = _stretched(known, window.stretch), origin * window.stretch
@@ -111,18 +113,22 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         require(
             bool(recurring), "no run of the window can be predicted: law: past or requested makes a job of every run"
         )
+        unrounded = None
         jobs: JobTable = ListedJobs(tuple(sorted(recurring, key=lambda job: job.truth.birth)))
     else:
         jobs, more = _jobs(known, first, last, origin, length, law, rule, generator_of(rng))
         notes |= more
+        unrounded = float((np.minimum(runs["run_s"] / length, rule.max_duration) * runs["processors"]).sum())
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
     warnings = [*log.warnings, *_warnings(runs, window, log.nodes)]
+    if n_wide > MOST_UNSAID * (n_wide + len(runs)):
+        warnings.append(f"{n_wide:,} of {n_wide + len(runs):,} runs are wider than {widest} nodes, and are left out")
     if warnings:
         notes["warnings"] = "\n".join(warnings)
     if window.stretch != 1:
         notes["gaps between submissions, times"] = round(window.stretch, 4)
-    return _workload(name, jobs, window, log.nodes, length, rule.max_duration, notes)
+    return _workload(name, jobs, window, log.nodes, length, rule.max_duration, unrounded, notes)
 
 
 def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[str]:
@@ -136,6 +142,12 @@ def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[s
         found.append(
             f"all jobs come within {span:,.0f} s, less than a typical run ({typical:,.0f} s): no load to speak of"
         )
+    unvalued = int(runs["value"].isna().sum())
+    if 0 < unvalued < len(runs):
+        found.append(
+            f"{unvalued:,} of {len(runs):,} runs have no value in the log: theirs are drawn, in units of their own "
+            "(--set workload.rule.scale=X multiplies them)"
+        )
     return found
 
 
@@ -147,11 +159,14 @@ _ANNOUNCED = {
 }
 
 
-def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int]:
-    """Return first and last run of the window (places), when it begins (s), and how many of its runs are cut off."""
+def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, tuple[float, float]]:
+    """Return first and last run of the window (places), when it begins (s), how many of its runs are cut off.
+
+    Last the times between which a run is of the window, the second not included, s.
+    """
     submits = known["submit_s"].to_numpy()
     if submits.size == 0:
-        return 0, 0, 0.0, 0
+        return 0, 0, 0.0, 0, (0.0, 0.0)
     if window.first_day is None:
         end = math.inf
         begin = -math.inf if window.days is None else float(submits[-1]) - window.days * DAY_S
@@ -165,8 +180,10 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int]:
     else:
         last -= cut
     if first == last:
-        return first, last, begin, 0
-    return first, last, float(submits[first]) if cut or begin == -math.inf else begin, cut
+        return first, last, begin, 0, (begin, end)
+    since = float(submits[first]) if cut and window.first_day is None else begin
+    until = float(submits[last]) if cut and window.first_day is not None else end
+    return first, last, float(submits[first]) if cut or begin == -math.inf else begin, cut, (since, until)
 
 
 def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
@@ -294,9 +311,10 @@ def _workload(
     machine: int | None,
     length: float,
     max_duration: int,
+    unrounded: float | None,
     notes: dict[str, str | int | float],
 ) -> Workload:
-    """Return the workload of these jobs, in order of birth."""
+    """Return the workload of these jobs, in order of birth; ``unrounded`` is their work before runs are rounded up."""
     columns = jobs.columns(1)
     assert columns is not None  # jobs of a log have no shapes
     (widest, announced, highest), last = columns.largest, columns.ends
@@ -313,6 +331,10 @@ def _workload(
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     longest = max(announced, int(jobs.durations.max()))
+    load, rounded = work / (capacity * birth_rounds), ""
+    if unrounded is not None and work > MOST_ROUNDED * unrounded:
+        real = unrounded / (capacity * birth_rounds)
+        rounded = f", and {real:.2f} before runs are rounded up to whole rounds of {length:g} s"
     return Workload(
         name,
         jobs,
@@ -326,7 +348,7 @@ def _workload(
         round_seconds=length,
         notes={
             "statements": len(jobs),
-            "nodes": f"{capacity}, {why}; the load is {work / (capacity * birth_rounds):.2f}",
+            "nodes": f"{capacity}, {why}; the load is {load:.2f}{rounded}",
             **notes,
         },
     )

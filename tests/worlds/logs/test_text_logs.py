@@ -9,6 +9,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.show.cli import app
 from marketsched.worlds.logs.formats import format_of, read_log
+from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import LogRule
 
@@ -273,3 +274,23 @@ def test_jobs_that_come_at_once_have_no_load(tmp_path):
     (tmp_path / "burst.csv").write_text("submit_s,run_s,processors,user\n" + "1,9000,1,a\n" * 20)
     notes = market_of(read_log(tmp_path / "burst.csv", "csv"), Window(), LogRule(), rng=0).notes
     assert "less than a typical run (9,000 s): no load to speak of" in notes["warnings"]
+
+
+def test_what_is_left_out_drawn_or_rounded_stands_above_the_tables(tmp_path):
+    rows = "".join(f"{900 * i},{1 + 15 * (i % 4 == 0)},1000,{5 if i % 2 else ''}\n" for i in range(40))
+    (tmp_path / "log.csv").write_text("submit_s,processors,run_s,value\n" + rows)
+    window = Window(capacity=10, first_day=0.0, days=0.2)
+    notes = market_of(read_log(tmp_path / "log.csv", "csv"), window, LogRule(round_seconds=900), rng=0).notes
+    assert notes["runs left out: wider than 10 nodes"] == 5  # of the twenty in the window, not of the ten in the log
+    assert "5 of 20 runs are wider than 10 nodes, and are left out" in notes["warnings"]
+    assert "5 of 15 runs have no value in the log" in notes["warnings"]
+    assert "the load is 0.16, and 0.09 before runs are rounded up to whole rounds of 900 s" in notes["nodes"]
+
+
+def test_an_urgency_that_there_is_not_is_a_row_that_is_not_understood(tmp_path):
+    (tmp_path / "log.csv").write_text("submit_s,processors,run_s,urgency\n0,1,60,2\n5,1,60,7\n9,1,60,1.5\n12,1,60,-1\n")
+    log = read_log(tmp_path / "log.csv", "csv")
+    assert log.table["urgency"].tolist() == [2, -1]
+    assert log.counted == {"rows left out: not understood (line 3: urgency = '7'; line 4: urgency = '1.5')": 2}
+    with pytest.raises(InvalidParameterError, match="urgency holds 7: expected 0, 1, 2"):
+        JobLog.of(log.table.assign(urgency=7))
