@@ -57,8 +57,8 @@ class LoadContest:
             self._drawn = seed, self._base.workload_of(seed, self._data)
         load, (_, drawn) = self._loads[part], self._drawn
         if drawn.cluster is not None:
-            legal = "identical nodes, or a log; of a cluster the load is a key of the workload (load, per_round)"
-            raise InvalidParameterError("of a cluster with pools the nodes are given", place="loads", legal=legal)
+            legal = "identical nodes, or a log; else set a key of the workload (load, per_round)"
+            raise InvalidParameterError(f"loads = {load:g}: the nodes of a cluster with pools are given", legal=legal)
         workload, capacity = self._at_load(drawn, load, seed)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         about = {"load": load, "capacity": capacity, "refused": ""}

@@ -24,7 +24,9 @@ from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import (
     OF_CLUSTERS,
+    OF_LISTED,
     OF_LOGS,
+    is_listed,
     is_log,
     is_on_cluster,
     read_scenario,
@@ -121,6 +123,8 @@ class Scenario(Strict):
             return {**data, "mechanism": {"name": OF_LOGS}}
         elif isinstance(data, Mapping) and "mechanism" not in data and is_on_cluster(data):
             return {**data, "mechanism": {"name": OF_CLUSTERS}}
+        elif isinstance(data, Mapping) and "mechanism" not in data and is_listed(data):
+            return {**data, "mechanism": {"name": OF_LISTED}}
         return data
 
     @model_validator(mode="after")

@@ -17,6 +17,8 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.mechanisms.registry import get, mechanism_names, names
 from marketsched.worlds.logs import KINDS
 
+OF_LISTED = "bid-price"  # the mechanism of jobs that a file lists, which may be few on few nodes
+LISTED = ("jobs", "mixtures")  # kinds of workloads
 OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
 WHOLE_LOG = 1_000_000  # jobs of a log that are compared at most, where nobody says how many
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
@@ -152,6 +154,12 @@ def is_on_cluster(scenario: Mapping[str, Any]) -> bool:
     known = isinstance(kind, str) and kind in names("workload")
     always = known and getattr(get("workload", str(kind)), "on_cluster", False) is True  # of a section it is a property
     return "cluster" in workload or always
+
+
+def is_listed(scenario: Mapping[str, Any]) -> bool:
+    """Tell whether a scenario, as plain data, lists its jobs."""
+    workload = scenario.get("workload")
+    return isinstance(workload, Mapping) and workload.get("kind") in LISTED
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

@@ -5,9 +5,10 @@ import copy
 import numpy as np
 import pytest
 
+from marketsched import compare
 from marketsched.config.cluster_section import shapes_from_data, shapes_to_data
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.play.running import run
 
 CLUSTER = {
@@ -148,3 +149,8 @@ def test_faults_are_placed(path, value, said):
     with pytest.raises(MarketschedError) as caught:
         Scenario.from_dict(changed(LISTED, path, value)).setup(np.random.default_rng(1))
     assert said in str(caught.value)
+
+
+def test_loads_of_a_cluster_are_refused():
+    with pytest.raises(InvalidParameterError, match=r"^loads = 0.5: the nodes of a cluster with pools are given"):
+        compare(Scenario.from_dict(MIX), ["cluster-first-come"], runs=1, loads=[0.5, 1.0])

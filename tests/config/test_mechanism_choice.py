@@ -170,4 +170,4 @@ def test_who_the_owners_are_holds_for_every_mechanism_that_takes_it():
 def test_jobs_without_shapes_are_not_sold_on_a_cluster_by_default():
     data = tiny()
     data.pop("mechanism", None)
-    assert Scenario.from_dict(data).mechanism.name == "posted-price"
+    assert Scenario.from_dict(data).mechanism.name == "bid-price"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
-from marketsched import Scenario
+from marketsched import Scenario, run
 from marketsched.config.mixtures import moved
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
@@ -111,7 +111,8 @@ def test_names_are_distinct_copies_included():
 
 def test_the_page_shows_a_scenario_that_builds():
     page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text()
-    text, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)  # the others are clusters
+    listed, text, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)  # the others are clusters
+    assert run(Scenario.from_dict(parse_yaml(listed, "docs/scenarios.md"))).outcome["welfare"] == 24
     scenario = Scenario.from_dict(parse_yaml(text, "docs/scenarios.md"))
     workload = scenario.workload.build(np.random.default_rng(0), None)
     assert len(workload.laws) == 81 and scenario.mechanism.pricing.kind == "stochastic"
