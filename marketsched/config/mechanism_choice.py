@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from pydantic import Field, model_validator
 from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
-from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.errors import InvalidParameterError, placed, shortened
 from marketsched.mechanisms.from_file import is_in_file
 from marketsched.mechanisms.legal import Count, Positive
 from marketsched.mechanisms.limits import SIZES
@@ -190,6 +191,20 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
     if kinds and isinstance(pricing, Mapping) and pricing.get("kind", "exponential") not in kinds:
         kept.pop("pricing")
     return {key: value for key, value in kept.items() if key not in Rules.model_fields or key in taken} | {"name": name}
+
+
+def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Workload:
+    """Return the workload of a log with a warning if ``shares`` names owners of whom it has no job, as a slip would."""
+    shares = parameters.get("shares")
+    if "rule" not in workload.notes or not isinstance(shares, Mapping):
+        return workload
+    owners = set(workload.owners)
+    unknown = [str(place) for place in shares if str(place).rpartition("/")[2] not in {"", *owners}]
+    if not unknown:
+        return workload
+    line = f"shares are given to {shortened(', '.join(unknown))}, of whom the log has no job"
+    before = [str(workload.notes["warnings"])] if "warnings" in workload.notes else []
+    return replace(workload, notes={**workload.notes, "warnings": "\n".join([*before, line])})
 
 
 def _rules_of(name: object) -> Mapping[str, Any]:

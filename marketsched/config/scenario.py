@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, model_v
 from pydantic_core import PydanticCustomError
 
 from marketsched.agents.setup import MarketSetup
-from marketsched.config.mechanism_choice import MechanismChoice
+from marketsched.config.mechanism_choice import MechanismChoice, with_unknown_owners
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import (
@@ -281,8 +281,8 @@ class Scenario(Strict):
 
     def workload_of(self, seed: int, data: str | PathLike[str] | None = None) -> Workload:
         """Return the workload that `setup` builds from ``default_rng(SeedSequence(seed))``; errors as there."""
-        found: Workload = self.workload.build(np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0], data)
-        return found
+        rng = np.random.default_rng(np.random.SeedSequence(seed)).spawn(3)[0]
+        return with_unknown_owners(self.workload.build(rng, data), self.mechanism.parameters)
 
     def setup(
         self,
@@ -313,7 +313,9 @@ class Scenario(Strict):
         """
         workload_rng, oracle_rng, owners_rng = rng.spawn(3)
         laws_rng = copy.deepcopy(workload_rng)
-        built: Workload = self.workload.build(workload_rng, data) if workload is None else workload
+        built = workload
+        if built is None:
+            built = with_unknown_owners(self.workload.build(workload_rng, data), self.mechanism.parameters)
         mechanism = self.mechanism.build(
             built,
             oracle_rng,

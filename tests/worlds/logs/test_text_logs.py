@@ -294,3 +294,15 @@ def test_an_urgency_that_there_is_not_is_a_row_that_is_not_understood(tmp_path):
     assert log.counted == {"rows left out: not understood (line 3: urgency = '7'; line 4: urgency = '1.5')": 2}
     with pytest.raises(InvalidParameterError, match="urgency holds 7: expected 0, 1, 2"):
         JobLog.of(log.table.assign(urgency=7))
+
+
+def test_shares_of_users_whom_the_log_does_not_have_are_named(tmp_path):
+    rows = "".join(f"{900 * i},1,1000,u{i % 2}\n" for i in range(8))
+    (tmp_path / "log.csv").write_text("submit_s,processors,run_s,user\n" + rows)
+    shares = {"lab/": 1, "guests/": 1, "lab/u0": 1, "lab/uO": 2, "u1": 1}
+    workload = {"kind": "csv", "path": str(tmp_path / "log.csv"), "capacity": 4}
+    mechanism = {"name": "fair-share", "parameters": {"shares": shares, "newcomers": "guests/"}}
+    scenario = Scenario.from_dict({"name": "slip", "workload": workload, "mechanism": mechanism})
+    assert "shares are given to lab/uO, of whom the log has no job" in scenario.workload_of(0).notes["warnings"]
+    del shares["lab/uO"]
+    assert "shares are given" not in scenario.with_mechanism("first-come").workload_of(0).notes.get("warnings", "")
