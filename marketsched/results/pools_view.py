@@ -14,7 +14,7 @@ from marketsched.results.word_table import WordTable
 
 
 def pools_view(result: Result, whole: bool = False) -> list[Text | WordTable]:
-    """Return a table of the resource of each pool that is used most, or of all; none where nodes are identical.
+    """Return a table of each pool's busiest resource and its devices, or of all; none where nodes are identical.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def pools_view(result: Result, whole: bool = False) -> list[Text | WordTable]:
     for pool, own in pools.groupby("pool", sort=False):
         most = own.groupby("resource", sort=False)["in_use"].mean().idxmax()
         for resource, rows in own.groupby("resource", sort=False):
-            if not (whole or resource == most):
+            if not (whole or resource == most or rows["fragmented"].notna().any()):
                 continue
             means = rows.groupby("mechanism")[["in_use", "fragmented", "price", "income"]].mean().reindex(names)
             table.add_row(f"{pool}: {resource} in use", *_cells(means["in_use"], percent))
@@ -48,8 +48,8 @@ def pools_remarks(result: Result) -> list[str]:
     if "pools" not in result.tables:
         return []
     return [
-        "of each pool the resource that is used most, until the last birth; in fragments: free, and of no use to a job "
-        "like those that ran before"
+        "of each pool the resource that is used most, and its devices, until the last birth; in fragments: free, and "
+        "of no use to a job like those that ran before"
     ]
 
 
