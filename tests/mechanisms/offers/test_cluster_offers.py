@@ -258,11 +258,15 @@ def test_waits_are_those_of_a_naive_count(kernel, monkeypatch):
     assert set(SEEN.names) >= {"here", "start"}
 
 
-def test_figures_count_what_left():
-    jobs = drawn_jobs(1, n=40, span=20)
+def test_figures_count_what_left_and_each_of_them_teaches_once(monkeypatch):
+    jobs, taught = drawn_jobs(1, n=40, span=20), []
     market = market_of(jobs, made=Chosen, rate=0.2)
+    learn = market.learnt.learn
+    monkeypatch.setattr(market.learnt, "learn", lambda *of, **more: (taught.append((of[0], more)), learn(*of, **more)))
     events, _ = played(market, jobs)
     figures, kinds = market.statistics(), Counter(event.kind.value for event in events)
     assert figures["requeues"] == kinds["requeue"] and figures["node_rounds"] > figures["node_rounds_lost"]
-    assert figures["regular_jobs"] + figures["spare_jobs"] <= len(market.taken)
+    assert 0 < figures["regular_jobs"] + figures["spare_jobs"] == len(taught) <= len(market.taken)
+    done = sum(more["in_time"] for _, more in taught)
+    assert done == kinds["complete"] and all(more["density"] > 0 < more["work"] for _, more in taught)
     assert isinstance(market, ClusterOffers) and market.slot_prices(1, 3).tolist() == [market.rates.posted[1]] * 3
