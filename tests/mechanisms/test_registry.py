@@ -104,13 +104,13 @@ def play(market, rows):
             said.append(event)
             if event.kind is EventKind.START:
                 running.add(event.job)
-                ends.setdefault(now + rows[event.job][2] - 1, []).append(event.job)
+                ends[event.job] = now + rows[event.job][2] - 1  # of a run that begins again its new end
             else:
                 running.discard(event.job)
                 active.discard(event.job)
         loads.append(sum(rows[j][0].concurrency for j in running))
-        for j in sorted(ends.pop(now, ())):
-            if j in running:
+        for j in sorted(running):
+            if ends[j] == now:
                 said.append(market.complete(j))
                 running.discard(j)
                 active.discard(j)
