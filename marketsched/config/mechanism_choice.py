@@ -198,8 +198,8 @@ def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Wo
     shares = parameters.get("shares")
     if "rule" not in workload.notes or not isinstance(shares, Mapping):
         return workload
-    owners = set(workload.owners)
-    unknown = [str(place) for place in shares if str(place).rpartition("/")[2] not in {"", *owners}]
+    known = {"", *workload.owners}  # a place that ends with / is an account
+    unknown = [str(place) for place in shares if str(place).rpartition("/")[2] not in known]
     if not unknown:
         return workload
     line = f"shares are given to {shortened(', '.join(unknown))}, of whom the log has no job"

@@ -23,12 +23,7 @@ from marketsched.config.mechanism_choice import MechanismChoice, with_unknown_ow
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.owner_mix import OwnerMix
 from marketsched.config.scenario_file import (
-    OF_CLUSTERS,
-    OF_LISTED,
-    OF_LOGS,
-    is_listed,
-    is_log,
-    is_on_cluster,
+    default_mechanism,
     read_scenario,
     with_changes,
     without_none,
@@ -119,12 +114,9 @@ class Scenario(Strict):
                     raise InvalidParameterError(
                         f"{key}: unknown key in a scenario with a cluster: known there are name, description, cluster"
                     )
-        elif isinstance(data, Mapping) and "mechanism" not in data and is_log(data):
-            return {**data, "mechanism": {"name": OF_LOGS}}
-        elif isinstance(data, Mapping) and "mechanism" not in data and is_on_cluster(data):
-            return {**data, "mechanism": {"name": OF_CLUSTERS}}
-        elif isinstance(data, Mapping) and "mechanism" not in data and is_listed(data):
-            return {**data, "mechanism": {"name": OF_LISTED}}
+        elif isinstance(data, Mapping) and "mechanism" not in data:
+            name = default_mechanism(data)
+            return data if name is None else {**data, "mechanism": {"name": name}}
         return data
 
     @model_validator(mode="after")

@@ -156,10 +156,14 @@ def is_on_cluster(scenario: Mapping[str, Any]) -> bool:
     return "cluster" in workload or always
 
 
-def is_listed(scenario: Mapping[str, Any]) -> bool:
-    """Tell whether a scenario, as plain data, lists its jobs."""
+def default_mechanism(scenario: Mapping[str, Any]) -> str | None:
+    """Return the mechanism of a scenario, as plain data, that names none; None: that of any other market."""
     workload = scenario.get("workload")
-    return isinstance(workload, Mapping) and workload.get("kind") in LISTED
+    if is_log(scenario):
+        return OF_LOGS
+    if is_on_cluster(scenario):
+        return OF_CLUSTERS
+    return OF_LISTED if isinstance(workload, Mapping) and workload.get("kind") in LISTED else None
 
 
 def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> Any:

@@ -156,12 +156,12 @@ def log_changes(
         named = {name.strip(): column.strip() for name, _, column in pairs}
         found.append(f"workload.columns={json.dumps(named)}")
     found += ["workload.strict=true"] if strict else []
-    by_option = {each.partition("=")[0] for each in found}
+    set_by_options = {each.partition("=")[0] for each in found}
     for each in changes or []:
-        if each.partition("=")[0] in by_option:
-            option = {"days": "--days", "columns": "--columns", "strict": "--strict", "capacity": "--nodes"}
-            other = option[each.partition("=")[0].rpartition(".")[2]]
-            raise InvalidParameterError(f"--set {each} and {other} set the same: expected one of them")
+        key = each.partition("=")[0]
+        if key in set_by_options:
+            option = "--nodes" if key == "workload.capacity" else f"--{key.removeprefix('workload.')}"
+            raise InvalidParameterError(f"--set {each} and {option} set the same: expected one of them")
     return [*found, *(changes or [])]
 
 

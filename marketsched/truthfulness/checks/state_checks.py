@@ -77,22 +77,20 @@ def quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
 def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
     """A mechanism that plays many rounds at a time makes of them what it makes of each round by itself."""
 
-    def make(market: CheckMarket = market) -> MarketSetup:
+    def make(market: CheckMarket) -> MarketSetup:
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
         sizes = {name: market.sizes[name] for name in ("capacity", "horizon", "max_delay")}
         sizes["capacity"] = max(sizes["capacity"], getattr(mechanism, "capacity", 0))  # whether it is held, others say
         return MarketSetup("a check", tuple(market.jobs.values()), mechanism, **sizes)
 
-    if not make().mechanism.plays_whole_markets:
+    if not make(market).mechanism.plays_whole_markets:
         return 0
-    events, variants = (
-        0,
-        (
-            ("", market, None),
-            (", a few rounds at a time,", market, ROUNDS_AT_A_TIME),
-            (", durations hidden,", market.hidden(), None),
-            (", with runs at the end,", market.cut(), None),
-        ),
+    events = 0
+    variants = (
+        ("", market, None),
+        (", a few rounds at a time,", market, ROUNDS_AT_A_TIME),
+        (", durations hidden,", market.hidden(), None),
+        (", with runs at the end,", market.cut(), None),
     )
     for kind, variant, together in variants:
         try:

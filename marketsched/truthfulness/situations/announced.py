@@ -58,7 +58,5 @@ def announced_price(menu: Any, width: int, start: int, used: int, paid: float, b
         return float(menu.prices(width, used, start - menu.now + 1)[-1]) if start >= menu.now else np.inf
     if hasattr(menu, "cost"):
         return float(menu.cost(width, start, used)) if start >= menu.now else np.inf
-    if hasattr(menu, "posted"):
-        return float(min((rate * width * used for rate in menu.posted), key=lambda cost: abs(cost - paid)))
-    rates = getattr(menu, "rates", None) or (menu.rate,)
+    rates = getattr(menu, "posted", None) or getattr(menu, "rates", None) or (menu.rate,)
     return float(min((rate * width * used for rate in rates), key=lambda cost: abs(cost - paid)))
