@@ -221,6 +221,7 @@ class JobRows:
         rounds = np.where((every > 0) & taken_back & stay, rounds % np.maximum(1, every), rounds)
         np.add.at(lost, job, self.declared[job] * rounds)
         self.lost, self.requeues = lost, int(np.count_nonzero(kinds == RowKind.REQUEUE))
+        self.taken_back = self.lost_runs[taken_back]
 
     def __len__(self) -> int:
         return len(self._jobs)

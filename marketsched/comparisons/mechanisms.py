@@ -124,7 +124,8 @@ class MechanismContest:
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
             if log and seed == self._drawn_seed:
-                schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds))
+                lost = result.job_rows.taken_back
+                schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds, lost))
             row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
             row |= owners_figures(by_owner)
             rows.append({**row, "seconds": time.perf_counter() - began})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from marketsched.config.cluster_section import shapes_from_data
@@ -234,13 +235,16 @@ def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[
     """Return ``fields`` if it has exactly the keys ``names`` (and perhaps ``optional``)."""
     if not isinstance(fields, Mapping):
         raise InvalidReportError(place=place, value=fields, legal=f"an object with {', '.join(names)}")
+    unknown = [name for name in fields if name not in names and name not in optional]
+    near = {name: get_close_matches(str(name), [*names, *optional], n=1) for name in unknown}
+    slips = [name for name in unknown if near[name]]
     for name in names:
-        if name not in fields:
+        if name not in fields and not slips:  # else what is missing is there under another name
             raise InvalidReportError("is missing", place=f"{place}.{name}", legal=", ".join(names))
-    for name in fields:
-        if name not in names and name not in optional:
-            known = ", ".join([*names, *optional])
-            raise InvalidReportError(f": unknown field: known here are {known}", place=f"{place}.{shown(name)[1:-1]}")
+    for name in [*slips, *unknown]:
+        hint = f" (did you mean {near[name][0]!r}?)" if near[name] else ""
+        why = f": unknown field: known here are {', '.join([*names, *optional])}{hint}"
+        raise InvalidReportError(why, place=f"{place}.{shown(name)[1:-1]}")
     return fields
 
 

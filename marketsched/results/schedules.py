@@ -1,7 +1,7 @@
 """Who ran when under each mechanism: what plots of schedules are made of.
 
-One row per mechanism and job of one seed. Jobs that never started have no rounds; one that was evicted has the
-rounds it ran.
+One row per mechanism and job of one seed, and one for each run that was taken back and did not last. Jobs that never
+started have no rounds; one that was evicted has the rounds it ran.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from marketsched.agents.result import nodes_in_use
 from marketsched.results.waits import bounded_slowdowns
 
-COLUMNS = ("mechanism", "job", "owner", "class", "nodes", "arrival", "start", "end", "completed", "bounded_slowdown")
+COLUMNS = (
+    "mechanism", "job", "owner", "class", "nodes", "arrival", "start", "end", "completed", "bounded_slowdown",
+    "taken_back",
+)  # fmt: skip
 
 
 def schedule_table(
-    jobs: pd.DataFrame, mechanism: str, last_round: int, round_seconds: float | None = None
+    jobs: pd.DataFrame,
+    mechanism: str,
+    last_round: int,
+    round_seconds: float | None = None,
+    taken_back: NDArray[np.int64] | None = None,
 ) -> pd.DataFrame:
     """Return when each job of a market ran.
 
@@ -33,12 +40,15 @@ def schedule_table(
         Of the market: what still ran then ends after it.
     round_seconds : float, optional
         Length of a round, for the bounded slowdown; None: 10 s.
+    taken_back : ndarray of int, shape (n, 3), optional
+        Row in ``jobs``, first round and first round without it of each run that was taken back.
 
     Returns
     -------
     DataFrame
         Columns `COLUMNS`. ``start`` and ``end`` (first round without it) are 0 where a job never ran; ``class`` is -1
-        where jobs have none; ``bounded_slowdown`` is NaN unless the job was completed.
+        where jobs have none; ``bounded_slowdown`` is NaN unless the job was completed. Rows with ``taken_back`` are
+        runs before the one in the job's own row, and stand behind those of all jobs.
     """
     start = jobs["start"].fillna(0).to_numpy(dtype=np.int64)
     end = jobs["completion"].fillna(jobs["removed"]).fillna(last_round + 1).to_numpy(dtype=np.int64)
@@ -55,8 +65,19 @@ def schedule_table(
         "end": np.where(start > 0, end, 0),
         "completed": (jobs["outcome"] == "completed").to_numpy(),
         "bounded_slowdown": bounded_slowdowns(jobs, round_seconds),
+        "taken_back": False,
     }
-    return pd.DataFrame(columns, columns=list(COLUMNS))
+    table = pd.DataFrame(columns, columns=list(COLUMNS))
+    if taken_back is None or not taken_back.size:
+        return table
+    job, begin, after = taken_back.T
+    lost = {"start": begin, "end": after, "completed": False, "bounded_slowdown": np.nan, "taken_back": True}
+    return pd.concat([table, table.iloc[job].assign(**lost)], ignore_index=True)
+
+
+def own_rows(schedules: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of jobs, one each, without those of runs that were taken back."""
+    return schedules[~schedules["taken_back"]]
 
 
 def busy_nodes(schedule: pd.DataFrame, last_round: int) -> NDArray[np.int64]:
@@ -68,10 +89,11 @@ def busy_nodes(schedule: pd.DataFrame, last_round: int) -> NDArray[np.int64]:
 
 def busiest_window(schedules: pd.DataFrame, length: int, last_round: int) -> int:
     """Return the first of ``length`` rounds in which the most nodes wait, over all mechanisms together."""
-    came = schedules[schedules["arrival"] > 0]
-    until = np.where(came["start"] > 0, came["start"], came["arrival"] + 1)
-    since, nodes = (came[name].to_numpy(dtype=np.int64) for name in ("arrival", "nodes"))
-    waiting = nodes_in_use(since, until.astype(np.int64), nodes, last_round)
+    came = schedules[schedules["arrival"] > 0].sort_values("start", kind="stable")
+    before = came[came["start"] > 0].groupby(["mechanism", "job"])["end"].shift()  # where an earlier run was taken back
+    since = before.reindex(came.index).fillna(came["arrival"]).to_numpy(dtype=np.int64)
+    until = np.where(came["start"] > 0, came["start"], came["arrival"] + 1).astype(np.int64)
+    waiting = nodes_in_use(since, until, came["nodes"].to_numpy(dtype=np.int64), last_round)
     sums = np.convolve(waiting, np.ones(min(length, waiting.size), dtype=np.int64), mode="valid")
     return int(sums.argmax()) + 1
 

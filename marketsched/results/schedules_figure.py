@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from marketsched.results.market_figure import BLUES, TimeAxis
 from marketsched.results.panels import GREY, INK, MUTED, STYLE, look, short
-from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
+from marketsched.results.schedules import busiest_window, busy_nodes, node_rows, own_rows
 
 MOST_POINTS = 90  # of a line over time
 WINDOW = 72  # rounds of a Gantt chart
@@ -70,7 +70,7 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
             axes.tick_params(labelbottom=not below, labelleft=place % ACROSS == 0)
             axes.set_xlabel("" if below else clock.unit)
             slow = np.sort(own["bounded_slowdown"].dropna().to_numpy())
-            right.step(slow, 100 * np.arange(1, slow.size + 1) / len(own), where="post", linewidth=1.8, **look(place))
+            right.step(slow, 100 * np.arange(1, slow.size + 1) / len(own_rows(own)), where="post", linewidth=1.8, **look(place))
         right.set_xscale("log")
         right.set_xlim(left=0.97)
         right.xaxis.set_major_formatter(FuncFormatter(short))

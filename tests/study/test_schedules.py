@@ -9,7 +9,7 @@ from marketsched import compare
 from marketsched.config.scenario import Scenario
 from marketsched.play.running import run
 from marketsched.results.result import load
-from marketsched.results.schedules import busiest_window, busy_nodes, node_rows
+from marketsched.results.schedules import busiest_window, busy_nodes, node_rows, own_rows
 from marketsched.results.views import parts_of_view
 from marketsched.results.waits_view import waits_summary
 
@@ -59,6 +59,27 @@ def test_every_job_has_its_nodes_for_its_rounds_in_the_chart(found):
         for t in range(1, about["rounds"] + 1)
     ]
     assert sum(waiting[first - 1 : first + 9]) == max(sum(waiting[i : i + 10]) for i in range(len(waiting) - 9))
+
+
+def test_runs_that_are_taken_back_are_in_the_pictures(log):
+    found = compare(log, ["two-offers", "first-come"], runs=1, seed=2)
+    about, name = found.meta["schedules"], "two-offers"
+    alone = run(Scenario.from_dict({**log, "mechanism": {"name": name}}), seed=2)
+    own = found.schedules[found.schedules["mechanism"] == name]
+    assert alone.outcome["requeues"] == own["taken_back"].sum() > 0 and len(own_rows(own)) == 120
+    assert busy_nodes(own, about["rounds"]).tolist() == alone.rounds["load"].tolist()
+    whole = node_rows(own, about["capacity"], 1, about["rounds"])
+    assert (whole >= 0).sum(axis=0).tolist() == alone.rounds["load"].tolist()
+    waiting = np.zeros(about["rounds"] + 1, dtype=np.int64)  # as arrivals, starts and requeues say
+    for _, runs in own[(own["arrival"] > 0) & (own["start"] > 0)].groupby("job"):
+        since = runs["arrival"].iloc[0]
+        for _, each in runs.sort_values("start").iterrows():
+            waiting[since : each["start"]] += each["nodes"]
+            since = each["end"]
+    never = own[(own["arrival"] > 0) & (own["start"] == 0)]
+    np.add.at(waiting, never["arrival"].to_numpy(), never["nodes"].to_numpy())
+    sums = np.convolve(waiting[1:], np.ones(10, dtype=np.int64), mode="valid")
+    assert sums[busiest_window(own, 10, about["rounds"]) - 1] == sums.max()
 
 
 def test_intervals_are_students_over_seeds(found):
