@@ -38,7 +38,7 @@ def name_and_keys(pieces: Sequence[str]) -> tuple[str, list[str]]:
     >>> name_and_keys(["mine.py", "ReserveSecond", "reserve=1"]), name_and_keys(["bid-price", "buckets=4"])
     (('mine.py:ReserveSecond', ['reserve=1']), ('bid-price', ['buckets=4']))
     """
-    own = 2 if is_in_file(":".join(pieces[:2])) else 1
+    own = 2 if pieces[0].endswith(".py") else 1
     return ":".join(pieces[:own]), list(pieces[own:])
 
 

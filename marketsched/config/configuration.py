@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +21,8 @@ from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
+
+_CALLED = re.compile(r"(?P<name>[^()]+)\((?P<keys>[^()]*)\)?")  # as Python would make it; a list ends at a comma
 
 
 class ExponentialPrices(Strict):
@@ -135,6 +138,12 @@ def _registered_mechanism(name: str) -> str:
     try:
         get("mechanism", name)
     except UnknownNameError:
+        called = _CALLED.fullmatch(name)
+        if called is not None:
+            keys = ":".join(["", *(each.replace(" ", "") for each in called["keys"].split(",") if each)])
+            raise ValueError(f"a name, and keys behind colons: {called['name']}{keys}") from None
+        if name.endswith(".py"):
+            raise ValueError(f"a name in the file, too: {name}:Mine") from None
         near = difflib.get_close_matches(name.lower(), mechanism_names(), n=1)
         more = "a name that `marketsched mechanisms` lists"
         legal = f"{more} (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}"

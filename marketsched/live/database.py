@@ -72,7 +72,7 @@ class Database:
             try:
                 if writing:
                     self._lock_file()
-                elif self.url.get_backend_name() == "sqlite" and not Path(self.url.database).is_file():
+                elif not self.file_is_there:
                     raise JournalError(f"{self.url.database} is not there", legal="the database of a market")
                 self._connection = self._engine.connect()
                 if writing:
@@ -84,6 +84,11 @@ class Database:
             except BaseException:
                 self.close()
                 raise
+
+    @property
+    def file_is_there(self) -> bool:
+        """Whether there is a database to open, as far as files tell."""
+        return self.url.get_backend_name() != "sqlite" or Path(self.url.database).is_file()
 
     def close(self) -> None:
         """Let go of the database, and of its lock."""

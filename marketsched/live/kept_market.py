@@ -31,6 +31,7 @@ from marketsched.live.walking import Walk
 from marketsched.mechanisms.errors import InvalidParameterError
 
 RECENT = 5000  # rows kept in memory, for streams
+NO_MARKET, NEW_MARKET = "the database holds no market", "a configuration to make one"
 OPERATOR = "operator"  # the account that a new market begins with
 SERVICE = "service"  # who takes snapshots, in the journal
 
@@ -89,6 +90,8 @@ class KeptMarket:
         self.aside: Aside | None = None  # the snapshot that is being written
         self._check_all = check_all
         asked = None if config is None else live_config(config)
+        if asked is None and not self.journal.file_is_there:  # opening would make an empty one
+            raise InvalidParameterError(NO_MARKET, legal=NEW_MARKET)
         self.journal.open()
         try:
             new = self._enter(asked, make_clock, operator_token_file)
@@ -107,7 +110,7 @@ class KeptMarket:
         known = self.journal.market()
         if known is None:
             if config is None:
-                raise InvalidParameterError("the database holds no market", legal="a configuration to make one")
+                raise InvalidParameterError(NO_MARKET, legal=NEW_MARKET)
             LiveMarket(config)  # raises what the mechanism refuses before anything is written
             clock = make_clock(config, utc_text_now())
             clock.check_plausible(1, catch_up=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
@@ -82,3 +83,11 @@ def resource_load(setup: MarketSetup, cluster: Cluster) -> float:
             asked += options.total[first] * int(options.durations[first].max())
     there = cluster.layout.pool_size.sum(axis=0) * max((job.truth.birth for job in setup.jobs), default=1)
     return float((asked[there > 0] / there[there > 0]).max(initial=0.0))
+
+
+def resources_in_use(pools: pd.DataFrame, last: int) -> dict[str, float]:
+    """Return the share in use of each resource, over all pools and rounds 1 to ``last``; see `MarketRun.pools`."""
+    rows = pools[pools["round"] <= last]
+    sums = rows.groupby("resource", sort=False)[["used", "size"]].sum()
+    there = sums[sums["size"] > 0]
+    return {str(name): float(share) for name, share in (there["used"] / there["size"]).items()}

@@ -18,7 +18,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
-from marketsched.play.on_clusters import cluster_of
+from marketsched.play.on_clusters import cluster_of, resources_in_use
 from marketsched.play.versions import versions
 from marketsched.results.market_kind import prices_table
 from marketsched.results.owners import READ, owners_figures, owners_table
@@ -170,7 +170,7 @@ def _run_market(
     tables |= prices_table(result.price_surface)
     pools = market.pools()
     if pools is not None:
-        tables["pools"] = pools
+        tables["pools"], outcome["in_use"] = pools, resources_in_use(pools, setup.table.last_birth)
     tables |= {name: pd.DataFrame(columns) for name, columns in market.mechanism.tables().items()}
     texts = {"scenario.yaml": scenario.to_yaml()}
     return Result("market", Tables(tables), meta=meta, texts=texts, outcome=outcome)

@@ -57,6 +57,7 @@ def run_figure(
     *,
     round_seconds: float | None = None,
     title: str = "",
+    shared: bool = False,
 ) -> Figure:
     """Draw a run: load against capacity, removals, and prices hours ahead.
 
@@ -77,6 +78,8 @@ def run_figure(
         Length of a round in seconds; without it time is counted in rounds.
     title : str
         Headline.
+    shared : bool
+        Whether jobs may share nodes: those in use are drawn, which no sum over jobs is, and nothing is stacked.
 
     Returns
     -------
@@ -103,13 +106,13 @@ def run_figure(
         )
         panels = [figure.add_subplot(grid[0, 0])]
         panels += [figure.add_subplot(grid[i, 0], sharex=panels[0]) for i in range(2, len(rows), 2)]
-        _draw_load(panels[0], result, result.outcome["capacity"], clock)
+        _draw_load(panels[0], result, result.outcome["capacity"], clock, shared)
         if removals:
             _draw_removals(panels[1], result.rounds, clock)
         if prices is not None:
             _draw_prices(panels[-1], figure.add_subplot(grid[-1, 1]), prices, clock)
         _share_time(panels, clock)
-        _headline(figure, result.outcome, title)
+        _headline(figure, result.outcome, title, shared)
     return figure
 
 
@@ -158,14 +161,22 @@ class TimeAxis:
         return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24) if self.edges[-1] <= 15 * hours))
 
 
-def _draw_load(axes: Axes, result: _MarketTables, capacity: int, clock: TimeAxis) -> None:
-    """Stack the busy nodes by band, under the lines for capacity, promises and demand."""
+def _draw_load(axes: Axes, result: _MarketTables, capacity: int, clock: TimeAxis, shared: bool) -> None:
+    """Stack the busy nodes by band, under the lines for capacity, promises and demand.
+
+    Where nodes are ``shared``, widths of jobs are tasks, which are no nodes: only nodes and capacity are drawn.
+    """
     rounds = result.rounds
     handles: list[Artist] = []
     floor = np.zeros(clock.n_rounds)
-    bands = load_by_band(result.jobs, clock.n_rounds)
+    if shared:
+        bands = [("nodes in use, at least in part", BLUES[1], rounds["load"].to_numpy())]
+    else:
+        bands = load_by_band(result.jobs, clock.n_rounds)
     taken_back = rounds["load"].to_numpy() - sum((load for _, _, load in bands), np.zeros(clock.n_rounds))
-    if "requeued" in rounds and rounds["requeued"].any():  # the jobs table knows the last run of each job
+    if (
+        not shared and "requeued" in rounds and rounds["requeued"].any()
+    ):  # the jobs table knows the last run of each job
         bands.append(("taken back", MUTED, taken_back))
     for band, colour, load in bands:
         top = floor + load
@@ -174,13 +185,13 @@ def _draw_load(axes: Axes, result: _MarketTables, capacity: int, clock: TimeAxis
         )
         handles.append(Patch(facecolor=colour, label=band))
         floor = top
-    demand = rounds["demand"].to_numpy()
-    asked = int(demand.max()) if demand.size else 0
+    demand, promised = (rounds[name].to_numpy() for name in ("demand", "promised"))
+    asked = 0 if shared or not demand.size else int(demand.max())
     lines: list[tuple[str, Any, dict[str, Any]]] = [
         (f"if all started at arrival (peak {asked:,})", demand, {"color": GREY, "linewidth": 0.8}),
-        ("promised", rounds["promised"].to_numpy(), {"color": INK, "linewidth": 1.2, "linestyle": (0, (2.5, 1.5))}),
+        ("promised", promised, {"color": INK, "linewidth": 1.2, "linestyle": (0, (2.5, 1.5))}),
     ]
-    for label, values, look in lines:
+    for label, values, look in () if shared else lines:
         if not np.isnan(np.asarray(values, dtype=float)).all():
             axes.step(clock.corners, clock.steps(values), where="post", **look)
             handles.append(Line2D([], [], label=label, **look))
@@ -269,7 +280,7 @@ def _share_time(panels: Sequence[Axes], clock: TimeAxis) -> None:
     panels[-1].set_xlabel(f"time, {clock.unit}")
 
 
-def _headline(figure: Figure, summary: Mapping[str, Any], title: str) -> None:
+def _headline(figure: Figure, summary: Mapping[str, Any], title: str, shared: bool) -> None:
     """Write the title, and what the run came to."""
     if not summary["complete"]:
         title = f"{title} (interrupted after round {summary['rounds']} of {summary['horizon']})".strip()
@@ -279,7 +290,7 @@ def _headline(figure: Figure, summary: Mapping[str, Any], title: str) -> None:
         f"{_short(summary['jobs'])} jobs, {done:.0%} completed",
         f"{_short(summary['cancelled'])} cancelled",
         f"{_short(summary['evicted'])} evicted",
-        f"utilisation {summary['utilisation']:.0%}",
+        f"{'nodes in use' if shared else 'utilisation'} {summary['utilisation']:.0%}",
         f"welfare {_short(summary['welfare'])}",
         f"revenue {_short(summary['revenue'])}",
     ]

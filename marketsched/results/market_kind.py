@@ -50,7 +50,11 @@ class MarketKind(ResultKind):
             columns_of(result.tables, "jobs", results.market_figure.DRAWN), result.rounds, result.outcome
         )
         length = result.meta.get("round_seconds")
-        drawn_figures = {"figure": results.market_figure.run_figure(drawn, prices, round_seconds=length, title=title)}
+        drawn_figures = {
+            "figure": results.market_figure.run_figure(
+                drawn, prices, round_seconds=length, title=title, shared="pools" in result.tables
+            )
+        }
         if "pools" in result.tables:
             pools = result.tables["pools"]
             drawn_figures["pools"] = results.pools_figure.pools_figure(pools, title=title, round_seconds=length)
@@ -133,9 +137,14 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     row("revenue, credits", "revenue", amount)
     row("  share of welfare", "revenue_share", percent)
     row("owners' utility, credits", "owners_utility", amount)
-    row("load asked for, share of capacity", "load", percent)
+    in_use: Mapping[str, float] = summary.get("in_use") or {}  # of a cluster, where jobs may share a node
+    of = "of the scarcest resource" if in_use else "share of capacity"
+    row(f"load asked for, {of}", "load", percent)
     row("  at its peak", "peak_demand_share", percent)
-    row("utilisation until the last submission", "utilisation_open", percent)
+    for name, share in in_use.items():
+        row(f"{name} in use until the last submission", "in_use", percent, percent(share))
+    said = "nodes in use, at least in part, until then" if in_use else "utilisation until the last submission"
+    row(said, "utilisation_open", percent)
     row("  of all rounds", "utilisation", percent)
     row("owners' own value, mean share", "own", percent)
     row("  worst tenth of owners", "own_q10", percent)

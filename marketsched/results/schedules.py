@@ -77,7 +77,8 @@ def schedule_table(
 
 def own_rows(schedules: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of jobs, one each, without those of runs that were taken back."""
-    return schedules[~schedules["taken_back"]]
+    jobs: pd.DataFrame = schedules[~schedules["taken_back"]]
+    return jobs
 
 
 def busy_nodes(schedule: pd.DataFrame, last_round: int) -> NDArray[np.int64]:

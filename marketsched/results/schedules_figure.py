@@ -70,7 +70,9 @@ def schedules_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: s
             axes.tick_params(labelbottom=not below, labelleft=place % ACROSS == 0)
             axes.set_xlabel("" if below else clock.unit)
             slow = np.sort(own["bounded_slowdown"].dropna().to_numpy())
-            right.step(slow, 100 * np.arange(1, slow.size + 1) / len(own_rows(own)), where="post", linewidth=1.8, **look(place))
+            right.step(
+                slow, 100 * np.arange(1, slow.size + 1) / len(own_rows(own)), where="post", linewidth=1.8, **look(place)
+            )
         right.set_xscale("log")
         right.set_xlim(left=0.97)
         right.xaxis.set_major_formatter(FuncFormatter(short))

@@ -93,6 +93,8 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
     assert run("replay", "config.yaml", "log.jsonl") == run("live", "export", "--decisions")
     assert "is not there" in run("live", "export", "--db", "other.db", status=2)
+    assert "holds no market" in run("live", "serve", "--db", "other.db", "--port", "0", status=2)
+    assert not (tmp_path / "other.db").exists()
     assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)
 
 

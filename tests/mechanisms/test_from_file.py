@@ -1,5 +1,6 @@
 """A mechanism in a file of one's own, by its name on every command and in Python."""
 
+import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -8,6 +9,7 @@ import pytest
 
 from marketsched import compare
 from marketsched.config.mechanism_text import mechanism_in
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import loaded_from_file
 from marketsched.mechanisms.registry import builder_of, get
@@ -53,6 +55,21 @@ def test_a_file_is_run_once_and_may_import_its_neighbours(folder):
 
 def test_keys_stand_behind_the_name():
     assert mechanism_in("own_rule.py:FirstPrice:share=0.2") == ("own_rule.py:FirstPrice", {"parameters.share": 0.2})
+
+
+@pytest.mark.parametrize(
+    ("name", "legal"),
+    [
+        ("own_rule.py:FirstPrice(share=0.2)", "own_rule.py:FirstPrice:share=0.2"),
+        ("bid-price(buckets=4, steps=1)", "bid-price:buckets=4:steps=1"),
+        ("own_rule.py:FirstPrice(share=0.2", "own_rule.py:FirstPrice:share=0.2"),  # of a list that ends at its comma
+        ("own_rule.py", "own_rule.py:Mine"),
+    ],
+)
+def test_a_name_that_is_called_as_in_python_is_answered_with_its_form_here(folder, name, legal):
+    found, changes = mechanism_in(name)
+    with pytest.raises(InvalidParameterError, match=f": {re.escape(legal)}$"):
+        Scenario.load("synthetic-pipelines").with_mechanism(found, changes)
 
 
 def test_a_price_of_its_own_is_not_the_posted_one(folder):

@@ -10,6 +10,7 @@ import marketsched
 import marketsched.truthfulness
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.results.pools_view import pools_view
+from marketsched.results.views import parts_of_view
 
 pytestmark = pytest.mark.compiled  # whole markets on clusters: too long for plain kernels
 
@@ -53,6 +54,14 @@ def test_the_table_of_pools_holds_what_runs():
     lost = pools["fragmented"]
     assert lost[pools["resource"] == "cpu"].isna().all()
     assert np.nanmin(lost) >= 0 and np.nanmax(lost) <= 1 + 1e-12
+    until = int(jobs["birth"].max()) + 1  # the first round after the last birth
+    gpu = (done["completion"].clip(upper=until) - done["start"].clip(upper=until)).sum()
+    assert result.outcome["in_use"]["gpu"] == pytest.approx(gpu / (4 * (until - 1)))
+    _, tables, _ = parts_of_view(result.view())
+    assert "load asked for, of the scarcest resource" in [row[0] for row in tables[0].rows]
+    figure = result._look.figures(result)["figure"]
+    floor = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert floor.max() == result.rounds["load"].max() <= 3  # nodes: tasks that share one are not stacked
 
 
 def test_contestants_of_a_cluster_are_compared():

@@ -435,6 +435,12 @@ def test_a_checkpoint_that_is_no_checkpoint_is_refused(checkpoint, said):
         sow_from_json(1, SAVING | {"checkpoint": checkpoint})
 
 
+def test_a_slip_in_a_name_is_said_and_not_that_the_name_is_missing():
+    slip = {"concurency" if name == "concurrency" else name: x for name, x in SAVING.items()}
+    with pytest.raises(InvalidReportError, match=r"sow\.concurency.*unknown field.*did you mean 'concurrency'"):
+        sow_from_json(1, slip)
+
+
 def test_a_checkpoint_without_a_cost_is_read():
     for said in ({"every": 2}, {"every": 2, "cost": 0}):
         assert sow_from_json(1, SAVING | {"checkpoint": said}).checkpoint == 2
