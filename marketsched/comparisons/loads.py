@@ -54,7 +54,7 @@ class LoadContest:
     def play(self, seed: int, part: int, tell: Tell) -> Found:
         """Return one row per mechanism for the jobs of one seed at one load; no figures where nodes are too few."""
         if self._drawn is None or self._drawn[0] != seed:
-            self._drawn = seed, self._base.workload_of(seed, self._data)
+            self._drawn = seed, self._contest.workload_of(seed)
         load, (_, drawn) = self._loads[part], self._drawn
         if drawn.cluster is not None:
             legal = "identical nodes, or a log; else set a key of the workload (load, per_round)"

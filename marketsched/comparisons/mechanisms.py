@@ -23,6 +23,7 @@ from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
 from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, paired_differences
+from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -79,7 +80,14 @@ class MechanismContest:
 
     def play(self, seed: int, part: int, tell: Tell) -> Found:
         """Return one row per mechanism for the jobs of one seed."""
-        return self.play_on(self._base.workload_of(seed, self._data), None, seed, tell)
+        return self.play_on(self.workload_of(seed), None, seed, tell)
+
+    def workload_of(self, seed: int) -> Workload:
+        """Return the jobs of a seed, with warnings for all mechanisms."""
+        workload = self._base.workload_of(seed, self._data)
+        for each in self._mechanisms:
+            workload = with_unknown_owners(workload, each.scenario.mechanism.parameters)
+        return workload
 
     def play_on(self, workload: Workload, capacity: int | None, seed: int, tell: Tell) -> Found:
         """Play all contestants on jobs that are built, on ``capacity`` nodes; None: on those of the scenario.

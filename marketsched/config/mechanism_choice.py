@@ -24,6 +24,7 @@ from marketsched.mechanisms.signatures import Parameter, parameters_of, takes_an
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.worlds.workload import Workload
 
+_BY_OWNER = ("shares", "weights", "qos")  # parameters that are tables by owner
 OF_OWNERS = ("shares", "newcomers")  # parameters that say who the owners are: of each mechanism that takes them
 ON_CLUSTERS = "cluster-"  # what names of mechanisms that take shapes begin with
 
@@ -194,17 +195,19 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
 
 
 def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Workload:
-    """Return the workload of a log with a warning if ``shares`` names owners of whom it has no job, as a slip would."""
-    shares = parameters.get("shares")
-    if "rule" not in workload.notes or not isinstance(shares, Mapping):
+    """Return the workload of a log with a warning for each parameter of owners that names some without a job."""
+    if "rule" not in workload.notes:
         return workload
+    lines = str(workload.notes.get("warnings", "")).splitlines()
     known = {"", *workload.owners}  # a place that ends with / is an account
-    unknown = [str(place) for place in shares if str(place).rpartition("/")[2] not in known]
-    if not unknown:
-        return workload
-    line = f"shares are given to {shortened(', '.join(unknown))}, of whom the log has no job"
-    before = [str(workload.notes["warnings"])] if "warnings" in workload.notes else []
-    return replace(workload, notes={**workload.notes, "warnings": "\n".join([*before, line])})
+    for name in _BY_OWNER:
+        given = parameters.get(name)
+        places = [str(place) for place in given] if isinstance(given, Mapping) else []
+        unknown = [place for place in places if place.rpartition("/")[2] not in known]
+        line = f"{name} are given to {shortened(', '.join(unknown))}, of whom the log has no job"
+        if unknown and line not in lines:
+            lines.append(line)
+    return replace(workload, notes={**workload.notes, "warnings": "\n".join(lines)}) if lines else workload
 
 
 def _rules_of(name: object) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ def _plug_ins() -> dict[str, str]:
     for point in entry_points(group=GROUP):
         spec = find_spec(point.module)
         if spec is not None and spec.origin is not None and not point.module.startswith("marketsched."):
-            found[f"plug-in {point.name}"] = hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:16]
+            found[f"plug-in {point.name}"] = _digest(Path(spec.origin))
     return dict(sorted(found.items()))
 
 
@@ -87,7 +87,11 @@ def difference(expected: Mapping[str, str], seen: Mapping[str, str]) -> str | No
 def own_files(question: str) -> dict[str, str]:
     """Return a digest of each file of mechanisms that a question, as :func:`canonical` writes it, names."""
     named = sorted({path for form in _OWN_FILES for path in form.findall(question) if Path(path).is_file()})
-    return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for path in named}
+    return {path: _digest(Path(path)) for path in named}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def run_key(scenario: str, seed: int, optimum: bool) -> str:

@@ -79,7 +79,7 @@ class LoadsKind(ResultKind):
                 _flat_rows(table, row, known)
             table.add_row("", "", *_cells(row, columns))
         log, more = told_of_log(meta)
-        log = [each.partition("; the load is ")[0] for each in log]  # which is that of the log, not of these figures
+        log = [each for each in log if not each.startswith("load: ")]  # that of the log, not of these figures
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
         return View(
             *warnings_of(meta),

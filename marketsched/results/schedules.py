@@ -72,13 +72,13 @@ def schedule_table(
         return table
     job, begin, after = taken_back.T
     lost = {"start": begin, "end": after, "completed": False, "bounded_slowdown": np.nan, "taken_back": True}
-    return pd.concat([table, table.iloc[job].assign(**lost)], ignore_index=True)
+    runs: pd.DataFrame = table.iloc[job].assign(**lost)
+    return pd.concat([table, runs], ignore_index=True)
 
 
 def own_rows(schedules: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of jobs, one each, without those of runs that were taken back."""
-    jobs: pd.DataFrame = schedules[~schedules["taken_back"]]
-    return jobs
+    return schedules.loc[~schedules["taken_back"]]
 
 
 def busy_nodes(schedule: pd.DataFrame, last_round: int) -> NDArray[np.int64]:

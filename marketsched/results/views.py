@@ -37,7 +37,7 @@ class View(Group):
 
 
 WARNING = "NOTE: "
-FIRST_OF_LOG = ("source", "nodes", "rule", "values", "deadlines", "rows left out")  # the rest with --details
+FIRST_OF_LOG = ("source", "nodes", "load", "rule", "values", "deadlines", "rows left out")  # the rest with --details
 
 
 def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:

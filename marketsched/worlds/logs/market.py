@@ -348,7 +348,8 @@ def _workload(
         round_seconds=length,
         notes={
             "statements": len(jobs),
-            "nodes": f"{capacity}, {why}; the load is {load:.2f}{rounded}",
+            "nodes": f"{capacity}, {why}",
+            "load": f"{load:.2f}{rounded}",
             **notes,
         },
     )

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from marketsched import compare
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.show.cli import app
@@ -284,7 +285,7 @@ def test_what_is_left_out_drawn_or_rounded_stands_above_the_tables(tmp_path):
     assert notes["runs left out: wider than 10 nodes"] == 5  # of the twenty in the window, not of the ten in the log
     assert "5 of 20 runs are wider than 10 nodes, and are left out" in notes["warnings"]
     assert "5 of 15 runs have no value in the log" in notes["warnings"]
-    assert "the load is 0.16, and 0.09 before runs are rounded up to whole rounds of 900 s" in notes["nodes"]
+    assert notes["load"] == "0.16, and 0.09 before runs are rounded up to whole rounds of 900 s"
 
 
 def test_an_urgency_that_there_is_not_is_a_row_that_is_not_understood(tmp_path):
@@ -303,6 +304,10 @@ def test_shares_of_users_whom_the_log_does_not_have_are_named(tmp_path):
     workload = {"kind": "csv", "path": str(tmp_path / "log.csv"), "capacity": 4}
     mechanism = {"name": "fair-share", "parameters": {"shares": shares, "newcomers": "guests/"}}
     scenario = Scenario.from_dict({"name": "slip", "workload": workload, "mechanism": mechanism})
-    assert "shares are given to lab/uO, of whom the log has no job" in scenario.workload_of(0).notes["warnings"]
+    said = "shares are given to lab/uO, of whom the log has no job"
+    assert said in scenario.workload_of(0).notes["warnings"]
+    others = ["fair-share", "kueue:weights={u0: 2, u7: 1}"]  # what only one of those compared is given
+    warned = compare(scenario, others, runs=1).meta["workload"]["warnings"].splitlines()
+    assert warned == [said, "weights are given to u7, of whom the log has no job"]
     del shares["lab/uO"]
     assert "shares are given" not in scenario.with_mechanism("first-come").workload_of(0).notes.get("warnings", "")
