@@ -6,13 +6,15 @@ another argument, so these are functions.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import EXACT
+
+_Entry = TypeVar("_Entry", bound=np.generic)
 
 
 def float_array(
@@ -135,9 +137,10 @@ def inner(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return total
 
 
-def read_only(array: NDArray[np.generic]) -> None:
-    """Forbid writing to ``array``."""
+def read_only(array: NDArray[_Entry]) -> NDArray[_Entry]:
+    """Forbid writing to ``array``, and return it."""
     array.flags.writeable = False
+    return array
 
 
 def _numeric(name: str, x: ArrayLike, expected: str, kinds: str = "biuf") -> NDArray[Any]:

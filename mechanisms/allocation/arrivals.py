@@ -9,17 +9,15 @@ arrivals.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.arrays import count_array, float_array
+from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Whole, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
-
-_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 class ArrivalProcess(Protocol):
@@ -125,7 +123,7 @@ class BernoulliArrivals:
             n_ports = Whole(1).check("n_ports", np.size(probabilities))
         self.n_ports = n_ports
         self.probabilities = _probabilities(probabilities, self.n_ports)
-        self.most = _read_only(np.ones(self.n_ports, dtype=np.int64))
+        self.most = read_only(np.ones(self.n_ports, dtype=np.int64))
         self._first = own_stream(rng)
         self.begin()
 
@@ -162,7 +160,7 @@ class RecordedArrivals:
         self.counts = _counts("counts", counts, 2)
         self.n_ports = self.counts.shape[1]
         self.slots: int | None = self.counts.shape[0]
-        self.most = _read_only(self.counts.max(axis=0))
+        self.most = read_only(self.counts.max(axis=0))
         self.begin()
 
     def begin(self) -> None:
@@ -311,15 +309,10 @@ def _counts(name: str, x: ArrayLike, n_axes: int) -> NDArray[np.int64]:
     counts = count_array(name, x, (None,) * n_axes).copy()
     if not counts.size:
         raise InvalidParameterError(f"has shape {counts.shape}", place=name, legal="no empty axis")
-    return _read_only(counts)
+    return read_only(counts)
 
 
 def _probabilities(x: ArrayLike, n_ports: int) -> NDArray[np.float64]:
     """Return one probability per port, read-only, or say what is wrong."""
     given = float_array("probabilities", x, (n_ports,) if np.ndim(x) else (), lowest=0.0, highest=1.0)
-    return _read_only(np.broadcast_to(given, (n_ports,)).copy())
-
-
-def _read_only(x: NDArray[_Number]) -> NDArray[_Number]:
-    x.setflags(write=False)
-    return x
+    return read_only(np.broadcast_to(given, (n_ports,)).copy())

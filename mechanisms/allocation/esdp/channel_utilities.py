@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from marketsched.mechanisms.arrays import float_array
+from marketsched.mechanisms.arrays import float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Positive, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
@@ -111,7 +111,7 @@ class GaussianUtilities:
         self.unit = unit
         self._centre = (mu - self.cost_scale * cost) / self.unit
         self._spread = sigma / self.unit
-        self.means = _read_only(_mean_cut_off(self._centre, self._spread))
+        self.means = read_only(_mean_cut_off(self._centre, self._spread))
         self._first = own_stream(rng)
         self.begin()
 
@@ -172,7 +172,7 @@ class RecordedUtilities:
             )
         self._offsets = np.concatenate(([0], np.cumsum(self._lengths[:-1])))
         self._flat = np.concatenate(arrays)
-        self.means = _read_only(np.array([float(one.mean()) for one in arrays]))
+        self.means = read_only(np.array([float(one.mean()) for one in arrays]))
         self._first = None if rng is None else own_stream(rng)
         self.begin()
 
@@ -230,8 +230,3 @@ def _mean_cut_off(centre: NDArray[np.float64], spread: NDArray[np.float64]) -> N
     density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / math.sqrt(2.0 * math.pi)
     mean = centre * (ndtr(high) - ndtr(low)) + safe * density + ndtr(-high)
     return np.where(spread > 0.0, np.clip(mean, 0.0, 1.0), np.clip(centre, 0.0, 1.0))
-
-
-def _read_only(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    x.setflags(write=False)
-    return x
