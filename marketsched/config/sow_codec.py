@@ -243,7 +243,7 @@ def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[
             raise InvalidReportError("is missing", place=f"{place}.{name}", legal=", ".join(names))
     for name in [*slips, *unknown]:
         hint = f" (did you mean {near[name][0]!r}?)" if near[name] else ""
-        why = f": unknown field: known here are {', '.join([*names, *optional])}{hint}"
+        why = f"is an unknown field: known here are {', '.join([*names, *optional])}{hint}"
         raise InvalidReportError(why, place=f"{place}.{shown(name)[1:-1]}")
     return fields
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,7 +33,7 @@ from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.live.turn import Turn, Work
-from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 
 ROWS_AT_ONCE = 100  # of a stream, before others have their turn
 KEEP_ALIVE = 15.0  # seconds
@@ -77,6 +78,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
 
     async def done(request: Request, work: Work, status: int = 200) -> Response:
+        _check_query(request)
         answer = await answers.of(service.ask(work, _repeatable(request), account=request.state.who.name))
         if len(getattr(request.state, "raw", b"")) > LARGE_BYTES:
             return await in_thread(partial(JSONResponse, answer, status))
@@ -87,6 +89,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
     @app.get("/v1/market")
     async def market(request: Request, rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 100) -> Response:
         """Round, clock, limits, capacity, and prices of the coming rounds."""
+        _check_query(request)
         if service.down:
             raise UnavailableError(f"unavailable: {service.down}")
         return JSONResponse(shown_at(service.view, service.clock, rounds, request.state.who))  # it waits for nothing
@@ -237,6 +240,18 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
     # The most frequent calls go past FastAPI, which takes a third of a millisecond to find them.
     direct = {"/v1/jobs": submit, "/v1/quotes": quote, "/v1/batch": several}
     return Guarded(app, guard, figures, direct, streams)
+
+
+def _check_query(request: Request) -> None:
+    """Raise InvalidReportError for a parameter that this call does not take: a slip would change nothing unseen."""
+    route = request.scope.get("route")
+    if not request.query_params or not isinstance(route, APIRoute):
+        return
+    known = [each.alias for each in route.dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            legal = f"one of {', '.join(known)}" if known else "none"
+            raise InvalidReportError(place="query", value=name, legal=legal)
 
 
 def _repeatable(request: Request) -> Repeatable | None:

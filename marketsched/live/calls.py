@@ -176,9 +176,7 @@ def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit
     who.must_be("owner", "operator")
 
     def work(turn: Turn) -> dict[str, Any]:
-        wanted = who.name if who.role == "owner" else owner
-        if owner is not None and wanted != owner:
-            raise UnknownNameError(place="owner", value=owner, legal="your own name")
+        wanted = None if who.role == "operator" and owner is None else turn.whose(who, owner).name
         begin = _own_job(turn, who, after).rows[0] if after else 0
         found = turn.jobs(begin, limit + 1, wanted, state)
         return {"jobs": turn.shown(found[:limit]), "more": len(found) > limit}
@@ -206,7 +204,7 @@ def account(who: Principal, owner: str | None) -> Work:
     who.must_be("owner", "operator")
 
     def work(turn: Turn) -> dict[str, Any]:
-        return turn.market.accounts.shown(_whose(turn, who, owner))
+        return turn.market.accounts.shown(turn.whose(who, owner))
 
     return work
 
@@ -220,13 +218,12 @@ def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
         sums["owners"] = accounts.of_owners / MICRO
         if who.role == "reader":
             return {"entries": [], "more": False, "sums": sums}
-        whose = None if who.role == "operator" and owner is None else _whose(turn, who, owner).name
+        whose = None if who.role == "operator" and owner is None else turn.whose(who, owner).name
         own = who.role == "owner"
-        found = turn.journal.entries(whose, turn.cursors.find(who.name, after) if own else after, limit + 1)
-        entries = [{**each, "credits": each["micro"] / MICRO} for each in found[:limit]]
+        found, more = turn.journal.entries(whose, turn.cursors.find(who.name, after) if own else after, limit)
+        entries = [{**each, "credits": each["micro"] / MICRO} for each in found]
         for each in entries if own else ():
             each["seq"] = turn.cursors.hide(who.name, each["seq"])
-        more = len(found) > limit
         return {"entries": entries, "more": more} | ({"sums": sums} if who.role == "operator" else {})
 
     return work
@@ -270,6 +267,9 @@ def nodes(who: Principal, said: Said) -> Work:
     usable, lists = remark.usable, {"held": remark.held, "removed": remark.removed}
 
     def work(turn: Turn) -> dict[str, Any]:
+        capacity = turn.market.config.capacity
+        if usable > capacity:
+            raise InvalidParameterError(place="usable", value=usable, legal=f"at most {capacity}, the nodes there are")
         for name in (*remark.held, *remark.removed):
             turn.job(name)
         turn.record({"event": "nodes", "usable": usable, **lists}, who.name)
@@ -383,9 +383,3 @@ def _own_job(turn: Turn, who: Principal, name: str) -> LiveJob:
     if who.role == "owner" and isinstance(name, str) and not name.startswith(f"{who.name}."):
         raise UnknownNameError(place="job", value=name, legal="one of your own jobs")
     return turn.job(name)
-
-
-def _whose(turn: Turn, who: Principal, owner: str | None) -> Account:
-    if who.role == "owner" and owner not in (None, who.name):
-        raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
-    return turn.market.accounts.get(who.name if owner is None else owner)

@@ -89,7 +89,11 @@ class LiveClient:
         self, url: str | None = None, token: str | None = None, *, timeout: float = 30.0, patience: float = 60.0
     ) -> None:
         self.url = (url or os.environ.get("MARKETSCHED_URL") or URL).rstrip("/")
-        headers = {"Authorization": f"Bearer {token or _token_of_environment()}"}
+        token = token or _token_of_environment()
+        if not token:
+            legal = "MARKETSCHED_TOKEN_FILE or MARKETSCHED_TOKEN, or --token-file (token= in Python)"
+            raise InvalidParameterError("no token is given", legal=legal)
+        headers = {"Authorization": f"Bearer {token}"}
         try:
             self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
         except (httpx.InvalidURL, UnicodeError) as error:
@@ -167,7 +171,10 @@ class LiveClient:
         return self._get("/v1/purse", **_said(owner=owner))
 
     def ledger(self, owner: str | None = None, *, after: int = 0, limit: int = 1000) -> dict[str, Any]:
-        """Return entries of the ledger behind event ``after``."""
+        """Return entries of the ledger behind event ``after``, those of one event together.
+
+        As long as there is ``more``, the next page begins behind the ``seq`` of the last entry.
+        """
         return self._get("/v1/ledger", **_said(owner=owner), after=after, limit=limit)
 
     def events(self, after: int = 0, *, follow: bool = True) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import typer
 
 from marketsched.live.readable import readable
 from marketsched.live.times import in_rounds
-from marketsched.mechanisms.errors import InvalidReportError, placed
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed
 from marketsched.show.commands.tools import REPORTED, one_line_errors, stop
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def serve(
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
         from marketsched.live.service import LiveService  # the extra `live`
-        from marketsched.live.serving import LiveServer  # the extra `live`
+        from marketsched.live.serving import LiveServer, ending_signals  # the extra `live`
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
         service = LiveService(
@@ -116,6 +117,8 @@ def serve(
         gc.freeze()
         gc.set_threshold(5_000, 10, 1_000)
         server.run()
+        for each in ending_signals():  # all is written: one more would end it with words to the contrary
+            signal.signal(each, signal.SIG_IGN)
 
 
 @live_app.command()
@@ -148,22 +151,42 @@ def owner(
 ) -> None:
     """Create an owner and print the token. Or deposit to, share with, renew or revoke one that is there."""
     with live_errors(), live_client(url, token_file) as client, _token_file(out) as write:
+        given = {
+            "--deposit": deposit > 0, "--limit": limit is not None, "--group": group is not None,
+            "--share": share is not None, "--account": account != "", "--renew": renew, "--revoke": revoke,
+            "--out": out is not None, "--role": role != "owner",
+        }  # fmt: skip
+        there = name is not None and any(each["owner"] == name for each in client.owners())
         if name is None:
+            _only(given, "a list of all accounts")
             for each in client.owners():
                 typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}")
         elif revoke:
+            _only(given, "--revoke", "--revoke")
             client.revoke(name)
         elif renew:
+            _only(given, "--renew", "--renew", "--out")
             write(client.renew(name)["token"])
-        elif deposit and any(each["owner"] == name for each in client.owners()):
+        elif deposit and there:
+            _only(given, f"--deposit to {name}, who is there", "--deposit")
             print_answer(client.deposit(name, deposit))
-        elif share is not None and any(each["owner"] == name for each in client.owners()):
+        elif share is not None and there:
+            _only(given, f"--share of {name}, who is there", "--share", "--account")
             print_answer(client.share(f"{account}{name}", share))
         else:
             made = client.create_owner(
                 name, role=role, deposit=deposit, limit=limit, group=group, share=share, account=account or None
             )
             write(made["token"])
+
+
+def _only(given: Mapping[str, bool], what: str, *legal: str) -> None:
+    """Raise InvalidParameterError if options are given that this would not carry out."""
+    more = [name for name, there in given.items() if there and name not in legal]
+    if more:
+        raise InvalidParameterError(
+            f"{' and '.join(more)} beside {what}", legal="one after the other, or a new account"
+        )
 
 
 @live_app.command(no_args_is_help=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from os import PathLike
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from marketsched.config.cluster_section import ClusterSection
 from marketsched.config.configuration import ReplayConfig
 from marketsched.config.strict_yaml import Strict, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -54,6 +56,16 @@ class WallClock(Strict):
 Clock = Annotated[ManualClock | WallClock, Field(discriminator="kind")]
 
 
+def _counted(cluster: ClusterSection) -> tuple[int, int]:
+    """Return how many nodes a cluster counts as, and its largest node: one each, or as their devices if those are more.
+
+    A job is counted so, too (`marketsched.live.statements.nodes_of`).
+    """
+    devices = [name for name, resource in cluster.resources.items() if resource.device]
+    each = [max(1, sum(math.ceil(group.each.get(name, 0)) for name in devices)) for group in cluster.groups]
+    return sum(n * group.nodes for n, group in zip(each, cluster.groups, strict=True)), max(each)
+
+
 class LiveConfig(ReplayConfig):
     """Every key of the replay contract, and the keys of a running market."""
 
@@ -78,8 +90,11 @@ class LiveConfig(ReplayConfig):
     @model_validator(mode="after")
     def _announced(self) -> Self:
         if self.announced_nodes is None:  # a quarter of the machine, and at least one job of any legal width
-            widest = min(self.max_concurrency, self.capacity)
-            object.__setattr__(self, "announced_nodes", max(widest, self.capacity // ANNOUNCED_SHARE))
+            there, on_a_node = self.capacity, 1
+            if self.cluster is not None:  # tasks count as their devices there, as in `nodes_of`
+                there, on_a_node = _counted(self.cluster)
+            widest = min(self.max_concurrency * on_a_node, there)
+            object.__setattr__(self, "announced_nodes", max(widest, there // ANNOUNCED_SHARE))
         return self
 
     @model_validator(mode="after")

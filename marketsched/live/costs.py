@@ -41,15 +41,23 @@ def fee(config: LiveConfig, nodes: int, offer: Offer | None = None) -> int:
 
 
 def check_announced(market: LiveMarket, owner: Account, nodes: int) -> None:
-    """Raise EventError if ``nodes`` more would exceed the limit on the announced nodes of an owner's group."""
+    """Raise EventError if ``nodes`` more would exceed the limit on the announced nodes of an owner's group.
+
+    A job that was taken back counts until the last round that it announced, where its nodes are kept so long.
+    """
     most = market.config.most_announced
     if most is None:
         return
     group = {each.name for each in market.accounts.known.values() if each.belongs_to == owner.belongs_to}
     waiting = sum(job.nodes for job in market.jobs.values() if job.state == "submitted" and job.owner in group)
-    if waiting + nodes > most:
-        legal = f"at most {max(0, most - waiting)}: {waiting} of {most} are announced and have not come"
-        raise EventError(place="concurrency", value=nodes, legal=legal)
+    taken_back = sum(n for each in market.withheld.values() for whose, n in each if whose in group)
+    if waiting + taken_back + nodes > most:
+        shapes = market.config.cluster is not None
+        what = " tasks, or devices where they take more," if shapes else ""
+        left = max(0, most - waiting - taken_back)
+        legal = f"at most {left}: {waiting + taken_back} of {most}{what} are announced and have not come"
+        legal += f", {taken_back} of them taken back before their time" if taken_back else ""
+        raise EventError(place="shapes" if shapes else "concurrency", value=nodes, legal=legal)
 
 
 def most_of(market: LiveMarket, owner: Account, offer: Offer, report: Mapping[str, Any], fee_: int) -> int:

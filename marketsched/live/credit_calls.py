@@ -10,6 +10,7 @@ from marketsched.live.bodies import NewShare, read
 from marketsched.live.job import LiveJob
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal, Said
+from marketsched.live.purse_ledger import check_owner
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.outlook import Outlook
@@ -22,10 +23,17 @@ def share(who: Principal, said: Said) -> Work:
     asked = read(NewShare, said)
 
     def work(turn: Turn) -> dict[str, Any]:
-        accounts = getattr(turn.market.mechanism, "accounts", None)
-        if accounts is not None and asked.place.endswith("/") and not asked.new and asked.place not in accounts:
-            legal = "an account that is there, or new: true (--new)"
-            raise InvalidParameterError(place="place", value=asked.place, legal=legal)
+        accounts = getattr(turn.market.mechanism, "accounts", ())
+        last = asked.place.rpartition("/")[2]
+        check_owner(last or "an-account")
+        owner = turn.market.accounts.known.get(last)
+        known = (owner is not None and owner.role == "owner") or last in map(str, getattr(accounts, "names", ()))
+        there = asked.place in accounts if asked.place.endswith("/") else known
+        if not there and not asked.new:  # a slip would take its part from everybody
+            what = "an account" if asked.place.endswith("/") else "an account with a /, or an owner,"
+            raise InvalidParameterError(
+                place="place", value=asked.place, legal=f"{what} that is there, or new: true (--new)"
+            )
         turn.record({"event": "share", "place": asked.place, "share": asked.share}, who.name)
         rule = turn.market.mechanism
         more = {"purses": _purses(rule)} if isinstance(rule, Credits) else {}
@@ -43,7 +51,7 @@ def purse(who: Principal, owner: str | None) -> Work:
         rule = _credits(market)
         if who.role == "operator" and owner is None:
             return {"round": market.round, "purses": _purses(rule)}
-        whose = market.accounts.get(who.name if who.role == "owner" else owner).name
+        whose = turn.whose(who, owner).name
         own = next((each for each in _purses(rule) if each["owner"] == whose), {**_NONE, "owner": whose})
         jobs = [job for job in market.jobs.values() if job.owner == whose and job.regular]
         regular = [_held(job) for job in jobs]

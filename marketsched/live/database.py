@@ -77,6 +77,7 @@ class Database:
                 self._connection = self._engine.connect()
                 if writing:
                     self._advisory_lock(self._connection)
+                    self._check_ours(self._connection)
                     tables.metadata.create_all(self._connection)
                     self._connection.commit()
                     self._migrate(self._connection)
@@ -84,6 +85,14 @@ class Database:
             except BaseException:
                 self.close()
                 raise
+
+    @staticmethod
+    def _check_ours(connection: Connection) -> None:
+        """Raise JournalError if there are tables, and none of a market: before any is made beside them."""
+        there = inspect(connection).get_table_names()
+        connection.rollback()
+        if there and tables.market.name not in there:
+            raise JournalError(f"the database has tables of something else ({there[0]})", legal="one of its own")
 
     @property
     def file_is_there(self) -> bool:

@@ -168,7 +168,7 @@ def _read(body: bytes) -> dict[str, Any] | str:
     try:
         said = parse_line(body)
     except (EventError, RecursionError) as error:
-        return f"the body is {error}"
+        return f"the body: {error}"
     if not isinstance(said, dict) or (b"\\u" in body and not _can_be_kept(said)):  # JSON writes such letters as \u
         return "the body: expected one JSON object, its texts without zero bytes and half characters"
     return said

@@ -311,14 +311,29 @@ class Journal(Database):
         wanted = select(tables.journal.c.digest).where(tables.journal.c.seq == seq)
         return self.connection.execute(wanted).scalar() or ""
 
-    def entries(self, account: str | None, after: int, most: int) -> list[dict[str, Any]]:
-        """Return entries of the ledger behind event ``after``, of one account or of all."""
+    def entries(self, account: str | None, after: int, most: int) -> tuple[list[dict[str, Any]], bool]:
+        """Return entries of the ledger behind event ``after``, of one account or of all, and whether more follow.
+
+        Those of one event come together, so that the next page begins behind it: at most ``most`` of several events, or
+        all of a single one.
+        """
         table, events = tables.ledger, tables.journal
-        wanted = select(table, events.c.time).join(events, events.c.seq == table.c.seq).where(table.c.seq > after)
+        wanted = select(table, events.c.time).join(events, events.c.seq == table.c.seq).order_by(table.c.seq, table.c.n)
         wanted = wanted if account is None else wanted.where(table.c.account == account)
-        with self._reading("the ledger cannot be read"):
-            found = self.connection.execute(wanted.order_by(table.c.seq, table.c.n).limit(most)).mappings()
+
+        def those(condition: Any, limit: int | None = None) -> list[dict[str, Any]]:
+            found = self.connection.execute(wanted.where(condition).limit(limit)).mappings()
             return [dict(each) for each in found]
+
+        with self._reading("the ledger cannot be read"):
+            found = those(table.c.seq > after, most + 1)
+            if len(found) <= most:
+                return found, False
+            last = found[-1]["seq"]
+            whole = [each for each in found if each["seq"] < last]
+            if whole:
+                return whole, True
+            return those(table.c.seq == last), bool(those(table.c.seq > last, 1))
 
     def counts(self) -> dict[str, int]:
         """Return how many rows the journal has, and the tables that hang on it."""

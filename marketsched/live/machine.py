@@ -80,6 +80,9 @@ class LiveMarket:
         The arrivals of the open round, in the order of their reports.
     bookings_end, expected : dict of list of str
         Jobs, by the round that ends what they booked, and by the last round of their arrival.
+    withheld : dict of list of (str, int)
+        Owners and nodes of jobs that were taken back, by the last round of their arrival: where starts are settled at
+        submission, nobody else gets these nodes until then.
     outlasting : dict of list of (str, int)
         Jobs and durations of their laws, by the round behind which a run has outlasted that duration.
     records : Records
@@ -104,6 +107,7 @@ class LiveMarket:
         self.reported: list[dict[str, Any]] = []
         self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
         self.expected: defaultdict[int, list[str]] = defaultdict(list)
+        self.withheld: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
         self.outlasting: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
         self.owed = 0
         self.records = Records()
@@ -240,7 +244,7 @@ class LiveMarket:
             self.check_arrival(name, event)
             job = self.jobs[name]
             if "refused" in event:
-                self._turns(job, "missed")
+                self._never_comes(job, "missed")
                 job.end, job.reason = self.round, SURPRISE
                 return Applied([], self._fee(job, event["micro"]))
             if (case := self.case_of(name, event)) is not None:
@@ -282,6 +286,7 @@ class LiveMarket:
         self.reported.clear()
         self.bookings_end.pop(now, None)
         self.expected.pop(now, None)
+        self.withheld.pop(now, None)
         self.outlasting.pop(now, None)
         short = self.usable is not None and self.usable < self.config.capacity
         self.short_rounds += short and now <= self.config.horizon
@@ -327,7 +332,7 @@ class LiveMarket:
         job = self.job(event["job"])
         if job.state == "submitted":
             announcements.settle(self, job, None)
-            self._turns(job, "missed")
+            self._never_comes(job, "missed")
             job.end, job.reason = self.round, UNREPORTED if event.get("away") else NOT_COME
         return Applied([], self._fee(job, event["micro"]))
 
@@ -340,9 +345,16 @@ class LiveMarket:
             job.may_run = 1
             return Applied([], [])
         announcements.settle(self, job, None)
-        self._turns(job, "withdrawn")
+        self._never_comes(job, "withdrawn")
         job.end, job.reason = self.round, "withdrawn by its owner"
         return Applied([], self._fee(job, event["micro"]))
+
+    def _never_comes(self, job: LiveJob, state: str) -> None:
+        """Let go of a job that does not come, and note for how long its nodes are kept for it all the same."""
+        last = max((arrival for arrival, *_ in job.plan or ()), default=0)
+        if last > self.round and self.decides == "at submission":
+            self.withheld[last].append((job.owner, job.nodes))
+        self._turns(job, state)
 
     def _fee(self, job: LiveJob, micro: int) -> list[Posting]:
         """Charge what the mechanism makes of the fee, as for a withdrawal; of a job that came, the fee."""

@@ -85,11 +85,12 @@ class LiveServer:
         """Serve until the process is asked to end, or `stop` is called."""
         self._service.start()
         sys.setswitchinterval(SWITCH_SECONDS)
-        try:
-            self._server.run(sockets=[self._socket])
-        finally:
-            self._service.stop()
-            self._socket.close()
+        with self._server.ends_by_signals():
+            try:
+                self._server.run(sockets=[self._socket])
+            finally:
+                self._service.stop()
+                self._socket.close()
 
     def stop(self) -> None:
         """Make `run` end; from any thread."""
@@ -110,6 +111,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave signals to `ends_by_signals`, which goes on until the journal is closed."""
+        yield
+
+    @contextmanager
+    def ends_by_signals(self) -> Iterator[None]:
         """Let SIGTERM, SIGHUP, Ctrl-C end the server and no more: what follows it (the journal) is to end as well."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -182,6 +188,11 @@ def _listening(host: str, port: int) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
         found.listen(2048)
+    except OSError as error:
+        found.close()
+        raise OSError(
+            error.errno, f"{error.strerror}: expected --port with another one, 0: any", f"{host}:{port}"
+        ) from None
     except BaseException:
         found.close()
         raise

@@ -6,12 +6,14 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from marketsched.live.accounts import Account
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
 from marketsched.live.job import GONE, LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.owner_view import Cursors
+from marketsched.live.principal import Principal
 from marketsched.live.round_end import due
 from marketsched.live.rows import Batch, Row
 from marketsched.live.tokens import Tokens, token_digest
@@ -37,6 +39,12 @@ class Turn:
         self.market = service.market
         self.journal = service.journal
         self.recorded: Row | None = None
+
+    def whose(self, who: Principal, owner: str | None) -> Account:
+        """Return the account that a caller asks about: its own; another one for an operator alone."""
+        if who.role == "owner" and owner not in (None, who.name):
+            raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
+        return self.market.accounts.get(who.name if owner is None else owner)
 
     def record(self, event: Mapping[str, Any], by: str) -> Row:
         """Take an event into the market, and its row into the journal.

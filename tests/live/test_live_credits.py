@@ -141,6 +141,8 @@ def test_an_account_takes_over_the_purse_of_its_share(service):
         (calls.deposit(OPERATOR, "ann", {"credits": 5.0}), EventError, "credits come by shares"),
         (credit_calls.share(OPERATOR, {"place": "no/ann", "share": 1.0}), InvalidParameterError, "'no/' does not"),
         (credit_calls.share(OPERATOR, {"place": "nix/", "share": 2.0}), InvalidParameterError, "new: true"),
+        (credit_calls.share(OPERATOR, {"place": "anna", "share": 2.0}), InvalidParameterError, "new: true"),
+        (credit_calls.share(OPERATOR, {"place": "operator", "share": 2.0}), InvalidParameterError, "new: true"),
         (credit_calls.share(OPERATOR, {"place": "ann", "share": 1.0}), InvalidParameterError, "one place for"),
         (credit_calls.share(OPERATOR, {"place": "A B", "share": 1.0}), InvalidParameterError, "a-z"),
         (

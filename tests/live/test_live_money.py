@@ -127,6 +127,21 @@ def test_withdrawals_cost_the_fee_or_the_rounds(market):
     assert market.job("runs")["outcome"] == "withdrawn" and market.paid() == 3.5
 
 
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_nodes_of_a_job_that_was_taken_back_count_until_the_rounds_that_it_announced(market, rounds):
+    """Nobody else gets them until then, so who takes jobs back announces no more nodes than others do."""
+    for n in range(3):
+        market.submit(f"back{n}", sow(4, 1))
+        market.ask(calls.withdraw(ANN, f"ann.back{n}", {}))
+    said = refused(EventError, market.submit, "more", sow(1, 1))
+    assert "at most 0: 3 of 3 are announced and have not come, 3 of them taken back before their time" in str(said)
+    market.advance(rounds)
+    if rounds == 4:
+        assert market.submit("more", sow(5, 1))["state"] == "submitted"
+    else:
+        refused(EventError, market.submit, "more", sow(2, 1))
+
+
 def test_the_mechanism_has_the_last_word_on_the_fee(market, monkeypatch):
     asked = []
 

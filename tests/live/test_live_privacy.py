@@ -80,6 +80,25 @@ def test_streams_and_ledgers_go_on_from_the_numbers_that_owners_see(clients):
     assert refused(LiveError, ann.ledger, None, after=2**60).status == 422
 
 
+def test_pages_of_a_ledger_hold_every_entry(clients):
+    operator = clients["operator"]
+    for n in range(7):
+        for label in "xy":
+            clients["ann"].submit(sow(operator.market()["round"], 1), name=f"{label}{n}")
+            clients["ann"].arrive(f"ann.{label}{n}", signal=1)
+        operator.advance(2)
+    for who in ("operator", "ann"):
+        whole = clients[who].ledger()["entries"]
+        several = len(whole) - len({each["seq"] for each in whole})  # the operator sees both sides of a charge
+        assert len(whole) > 7 and (several > 7) == (who == "operator")
+        for limit in (1, 2, 3, 5, len(whole)):
+            found, more = [], True
+            while more:
+                page = clients[who].ledger(after=found[-1]["seq"] if found else 0, limit=limit)
+                found, more = found + page["entries"], page["more"]
+            assert found == whole
+
+
 def test_no_exact_failure_is_shown_to_an_owner(clients):
     ann, ben, operator = clients["ann"], clients["ben"], clients["operator"]
     for chance in (0.5, 0.2, 0.25):
