@@ -27,6 +27,7 @@ from marketsched.agents.lies import (
     submission_delay,
 )
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.legal import is_number
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -105,7 +106,7 @@ class Bids:
 
     def __post_init__(self) -> None:
         """Check the largest factor: the truth has to be among the bids."""
-        if not 1.0 <= self.highest < float("inf"):
+        if not (is_number(self.highest) and 1.0 <= self.highest < float("inf")):
             raise InvalidParameterError(place="highest", value=self.highest, legal="a finite number >= 1")
 
     def strategy_of(self, action: float) -> Strategy:

@@ -82,4 +82,5 @@ def _as_setup(scenario: object, rng: np.random.Generator) -> MarketSetup:
         return scenario
     if isinstance(scenario, SetupSource):
         return scenario.setup(rng)
-    raise InvalidParameterError(f"scenario = {scenario!r}: expected a MarketSetup, or an object with setup(rng)")
+    legal = "a Scenario (Scenario.load, Scenario.from_dict), a MarketSetup, or another object with setup(rng)"
+    raise InvalidParameterError(place="scenario", value=scenario, legal=legal)

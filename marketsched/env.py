@@ -46,7 +46,7 @@ class _Markets:
     def __init__(self, source: Source, data: str | PathLike[str] | None) -> None:
         self._source: Any = source
         self._more: dict[str, Any] = {}
-        if isinstance(source, (str, PathLike, Mapping, Scenario)):
+        if isinstance(source, Scenario) or not hasattr(source, "setup"):
             self._source, self._more = Scenario.of(source, kind="market"), {"data": data}
 
     def setup(self, seed: int) -> MarketSetup:
@@ -71,7 +71,14 @@ def _spaces(menu: ReportMenu | Bids) -> tuple[Box, Box | Discrete]:
 
 
 def _menu_of(menu: ReportMenu | Bids | Mapping[str, Any] | None) -> ReportMenu | Bids:
+    if menu is not None and not isinstance(menu, (ReportMenu, Bids, Mapping)):
+        raise InvalidParameterError(place="menu", value=menu, legal="a ReportMenu, Bids, or strategies by name")
     return value_menu() if menu is None else menu if isinstance(menu, (ReportMenu, Bids)) else ReportMenu(menu)
+
+
+def _check_render_mode(mode: object) -> None:
+    if mode is not None:
+        raise InvalidParameterError(place="render_mode", value=mode, legal="None: there is nothing to render")
 
 
 class MarketEnv(ParallelEnv):
@@ -94,7 +101,8 @@ class MarketEnv(ParallelEnv):
     data : path, optional
         Folder of recorded traces.
     regret : bool
-        Whether infos of the last step have ``regret``, as `regrets` returns it; each agent costs one more play.
+        Whether infos of the market's last step have ``regret``; each agent costs one more play. Those of an agent that
+        ended before have none, as it is not known yet: `regrets` returns it of all.
     render_mode : None
         There is nothing to render.
 
@@ -131,11 +139,11 @@ class MarketEnv(ParallelEnv):
         self.menu = _menu_of(menu)
         self._regret = regret
         there = self._markets.owners
-        chosen = sorted(there) if owners is None else list(owners)
+        chosen = sorted(there) if owners is None else [owners] if isinstance(owners, str) else list(owners)
         if not chosen or len(set(chosen)) < len(chosen) or not there.issuperset(chosen):
-            raise InvalidParameterError(
-                place="owners", value=chosen, legal=f"distinct owners, some of {', '.join(sorted(there)[:8])} ..."
-            )
+            some = ", ".join(sorted(there)[:8]) + (", ..." if len(there) > 8 else "")
+            raise InvalidParameterError(place="owners", value=chosen, legal=f"distinct owners, some of {some}")
+        _check_render_mode(render_mode)
         self.render_mode = render_mode
         self.possible_agents = chosen
         self.agents: list[str] = []
@@ -181,6 +189,8 @@ class MarketEnv(ParallelEnv):
         if self._turns is None or not self.agents:
             raise EventError("step: the market is over or was not begun; expected reset()")
         playing = self.agents
+        if not isinstance(actions, Mapping):
+            raise InvalidParameterError(place="actions", value=actions, legal="an action by owner")
         for owner in actions:
             if owner not in self.possible_agents:
                 legal = f"one of {', '.join(self.possible_agents)}"
@@ -249,7 +259,12 @@ class MarketEnv(ParallelEnv):
         return earned
 
     def _legal(self, owner: str, action: Any) -> bool:
-        asked = np.asarray(action, dtype=np.float32).reshape(1) if isinstance(self.menu, Bids) else action
+        asked = action
+        if isinstance(self.menu, Bids):
+            try:
+                asked = np.asarray(action, dtype=np.float32).reshape(1)
+            except (TypeError, ValueError):  # no number, or not one alone
+                return False
         return bool(self.action_spaces[owner].contains(asked))
 
     def _infos(self, owners: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -331,6 +346,7 @@ class OwnerEnv(gymnasium.Env):
         self._env = MarketEnv(markets, [owner], menu=menu, regret=regret)
         self.owner = owner
         self.menu = self._env.menu
+        _check_render_mode(render_mode)
         self.render_mode = render_mode
         self.observation_space, self.action_space = _spaces(self.menu)
 
@@ -363,9 +379,10 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
     """All owners of one market as a vector of environments in one process: a step is a turn of the market.
 
     Sub-environment ``i`` is owner ``i``. An action counts for owners whose first observed number is 1; an owner that is
-    done waits for the others, and all begin the next market together (``terminations`` of all are True then, and the
-    observations are those of the new market). So many jobs are reported in a step as fall due, where `OwnerEnv` plays
-    the whole market for the jobs of one owner.
+    done waits for the others, and all begin the next market together: ``terminations`` of all are True then, the
+    observations are those of the new market, and ``infos`` has the last ones of the old one as ``final_obs`` and what
+    became of its last jobs as ``final_info``, as Gymnasium's ``SAME_STEP`` has them. So many jobs are reported in a
+    step as fall due, where `OwnerEnv` plays the whole market for the jobs of one owner.
 
     Parameters
     ----------
@@ -406,7 +423,8 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin a new market; return observations, shape (num_envs, len(OBSERVED)), and infos as arrays."""
         observations, infos = self._env.reset(seed=seed)
-        return self._stacked(observations), self._arrays(infos)
+        self._last = self._stacked(observations)
+        return self._last.copy(), self._arrays(infos)
 
     def step(
         self, actions: Any
@@ -423,12 +441,15 @@ class OwnersVectorEnv(gymnasium.vector.VectorEnv):
                 found[name][self._place[owner]] = x
         found["price"][playing] = turns.price()
         over = not self._env.agents
+        seen[playing] = turns.observations([self.owners[i] for i in playing])
+        self._last[playing] = seen[playing]  # an owner that is done keeps what it saw last
+        ended, infos = np.full(self.num_envs, over), dict[str, Any](found)
         if over:
-            seen = self._stacked(self._env.reset()[0])
-        else:
-            seen[playing] = turns.observations([self.owners[i] for i in playing])
-        ended = np.full(self.num_envs, over)
-        return seen, earned, ended, np.zeros(self.num_envs, dtype=bool), found
+            final: dict[str, Any] = {"final_obs": self._last, "final_info": dict(found)}
+            infos |= final | {f"_{name}": ended.copy() for name in final}
+            self._last = self._stacked(self._env.reset()[0])
+            seen = self._last.copy()
+        return seen, earned, ended, np.zeros(self.num_envs, dtype=bool), infos
 
     def _checked(self, actions: Any, playing: Sequence[int]) -> NDArray[Any]:
         """Return the actions as an array, if those of owners that still play are legal."""

@@ -137,6 +137,9 @@ def dual_bound(
     >>> round(dual_bound(jobs, capacity=5, horizon=3).value, 3)
     20.0
     """
+    if not isinstance(jobs, RealisedJobs):
+        legal = "RealisedJobs, as RealisedJobs.build makes of (statement, arrival, duration)"
+        raise InvalidParameterError(place="jobs", value=jobs, legal=legal)
     jobs.check_horizon(horizon)
     starts = [np.zeros(jobs.horizon)]
     if start_prices is not None:

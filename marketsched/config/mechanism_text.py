@@ -34,7 +34,8 @@ def mechanisms_in(texts: Iterable[str]) -> list[str]:
     ['bid-price:buckets=4', 'first-come', 'posted-price:pricing.prices=[1,2]:epsilon=.1']
     """
     found: list[str] = []
-    for text in texts:
+    for text in [texts] if isinstance(texts, str) else texts:
+        check_text(text)
         for number, piece in enumerate(filter(None, _parts(text, ","))):
             if number and "=" in piece.partition(":")[0]:
                 found[-1] += f":{piece}"
@@ -81,6 +82,7 @@ def changes_for(text: str) -> list[str]:
 
 def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the name, and keys of ``mechanism`` with their values as text."""
+    check_text(text)
     name, pairs = name_and_keys(_parts(text, ":"))
     keys, seen = [], set[str]()
     for pair in pairs:
@@ -97,6 +99,13 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
             rule = key.partition(".")[0] in MechanismChoice.model_fields
             keys.append((key if rule else f"parameters.{key}", value))
     return name, keys
+
+
+def check_text(name: object) -> None:
+    """Raise InvalidParameterError if what should name one mechanism is no text: a class, a list, a table."""
+    if not isinstance(name, str):
+        legal = "its name, as 'bid-price:buckets=4'; of a class 'mine.py:Mine', or the name it is registered by"
+        raise InvalidParameterError(place="mechanism", value=name, legal=legal)
 
 
 def _takes_price(name: str) -> bool:

@@ -74,7 +74,8 @@ class Scenario(Strict):
     owners : OwnerMix
         Of a market: how owners report; all truthfully by default.
     resubmit : bool
-        Of a market: whether a job that was dropped is submitted once more.
+        Of a market: whether a job that was dropped is submitted once more, if it came in a round or for a duration that
+        its law did not foresee. Jobs drawn from their own laws never do.
     expected : dict
         Figures that a run is expected to find, as a number or [mean, standard deviation].
     cluster

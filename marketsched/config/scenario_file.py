@@ -63,7 +63,8 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
     if isinstance(where, str) and where in scenario_names():
         return parse_yaml(built_in_text(where), f"{where}.yaml"), where
     if not isinstance(where, (str, PathLike)):
-        raise InvalidParameterError(f"scenario = {where!r}: expected the name of a built-in one, a file, or a mapping")
+        legal = "the name of a built-in one, a file, or a mapping (Scenario.from_dict)"
+        raise InvalidParameterError(place="scenario", value=where, legal=legal)
     if Path(where).is_dir():
         inside = Path(where) / "scenario.yaml"
         such = f", such as {inside}" if inside.is_file() else ", or the name of a built-in one"
@@ -179,6 +180,9 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
     InvalidParameterError
         If a change is not of that form, or its place is inside something that has no parts.
     """
+    for change in changes:
+        if not isinstance(change, str):
+            raise InvalidParameterError(place="changes", value=change, legal="texts, as 'mechanism.epsilon=0.1'")
     data = copy.deepcopy(data)
     if isinstance(data, dict) and any(
         not change.startswith(("name=", "description=", "expected")) for change in changes

@@ -65,9 +65,11 @@ def check_target(folder: Path, *, force: bool = False) -> None:
         if not (folder / META).is_file():
             raise InvalidParameterError(f"{folder} holds other files and no {META}: expected a new or empty folder")
         if not force:
-            raise InvalidParameterError(
-                f"{folder} holds an earlier run: expected a new folder, or --force to replace it"
-            )
+            what, to = "an earlier run", "replace it"
+            if (folder / INCOMPLETE).is_file():
+                what, to = "an interrupted run", "go on from what it kept, or replace it"
+            legal = f"a new folder, or --force (force=True in Python) to {to}"
+            raise InvalidParameterError(f"{folder} holds {what}", legal=legal)
         _replaced_files(folder)
     above = folder.absolute().parent
     while not above.exists():

@@ -135,11 +135,12 @@ def _worst(losers: pd.DataFrame, name: str, per: float, unit: str, who: str) -> 
 
 def _longest_and_shortest(table: pd.DataFrame, all_of_them: bool) -> dict[str, pd.DataFrame]:
     """Return those who wait longest and least in comparison, clear of 0 unless there are too few runs."""
-    clear = directions(table, "wait_rounds")
+    clear, words = directions(table, "wait_rounds"), ("wait longer", "wait less")
     if all_of_them:
         clear = np.sign(np.nan_to_num(table["wait_rounds"].to_numpy())).astype(np.int64)
-    longer = table[clear > 0].nlargest(MOST, "wait_rounds")
-    return {"wait longer": longer, "wait less": table[clear < 0].nsmallest(MOST, "wait_rounds")}
+        words = "waited longer, in so few runs", "waited less, in so few runs"
+    longer, less = table[clear > 0].nlargest(MOST, "wait_rounds"), table[clear < 0].nsmallest(MOST, "wait_rounds")
+    return dict(zip(words, (longer, less), strict=True))
 
 
 def _draw(axes: Axes, table: pd.DataFrame, name: str, per: float, title: str, loss: int) -> None:

@@ -82,7 +82,7 @@ def test_the_page_on_learning_shows_what_comes_out():
 
 def test_the_page_on_learning_shows_options_and_learners_that_exist():
     from marketsched.show.commands.learn import learn
-    from marketsched.study.learning.comparing import LEARNERS, SHORT
+    from marketsched.study.learning.comparing import LEARNERS
 
     page = (ROOT / "docs/learning.md").read_text()
     usage = page.split("\n\n")[1]
@@ -91,7 +91,7 @@ def test_the_page_on_learning_shows_options_and_learners_that_exist():
     for name, shown in re.findall(r"--([a-z]+) ([a-z0-9,-]+)\]", usage):
         assert str(inspect.signature(learn).parameters[name].default) == shown
     listed = re.findall(r"^\| `([a-z0-9][a-z0-9-]+)` \| (?:what|the) ", page, re.M)
-    assert {SHORT.get(name, name) for name in listed} == set(LEARNERS)
+    assert set(listed) == set(LEARNERS)
 
 
 def test_the_page_of_scenarios_shows_owners_that_learn():

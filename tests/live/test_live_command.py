@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -95,6 +97,15 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     assert "is not there" in run("live", "export", "--db", "other.db", status=2)
     assert "holds no market" in run("live", "serve", "--db", "other.db", "--port", "0", status=2)
     assert not (tmp_path / "other.db").exists()
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE notes (text)")
+        other.commit()
+        (tmp_path / "market.yaml").write_text(dump_yaml(PLAIN))
+        said = run("live", "serve", "market.yaml", "--db", "other.db", "--port", "0", status=2)
+        assert "tables of something else (notes)" in said
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
+    monkeypatch.delenv("MARKETSCHED_TOKEN_FILE")
+    assert "no token is given: expected MARKETSCHED_TOKEN_FILE" in run("live", "status", status=2)
     assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)
 
 
@@ -107,6 +118,12 @@ NOT_SENT = {  # commands whose arguments cannot be sent: one line each
     ("status", "ann\n.x"): "",
     ("owner", "cid", "--deposit", "inf"): "finite",
     ("owner", "cid", "--limit", "nan"): "finite",
+    ("owner", "ann", "--deposit", "7", "--renew"): "--deposit beside --renew",  # what would be left undone
+    ("owner", "ann", "--deposit", "7", "--revoke"): "--deposit beside --revoke",
+    ("owner", "ann", "--renew", "--revoke"): "--renew beside --revoke",
+    ("owner", "ann", "--deposit", "7", "--limit", "3", "--group", "g"): "--limit and --group beside --deposit to ann",
+    ("owner", "ann", "--share", "1", "--deposit", "7"): "--share beside --deposit to ann",
+    ("owner", "--deposit", "5"): "--deposit beside a list",
     ("export", "--db", ""): "a file on a disk",
     ("export", "--db", "sqlite://"): "a file on a disk",
 }

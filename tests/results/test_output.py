@@ -16,6 +16,7 @@ import pytest
 
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.results.output import (
+    INCOMPLETE,
     META,
     PARTIAL,
     check_target,
@@ -78,6 +79,10 @@ def test_force_replaces_an_earlier_run_whole(tmp_path):
         (partial / "old.txt").write_text("gone with the rest")
     with pytest.raises(InvalidParameterError, match=r"run holds an earlier run: expected a new folder, or --force"):
         check_target(target)
+    (target / INCOMPLETE).write_text("")
+    with pytest.raises(InvalidParameterError, match=r"run holds an interrupted run: .* to go on from what it"):
+        check_target(target)
+    (target / INCOMPLETE).unlink()
     with whole_folder(target, force=True) as partial:
         fill(partial, "two")
     assert names(target) == {META, "data.txt"}

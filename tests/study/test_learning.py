@@ -173,7 +173,7 @@ def test_tables_fit_together_and_are_reproducible():
 def test_measuring_more_changes_nothing_that_is_played():
     market = contested_market("vcg", n_owners=4)
     seldom = learn(market, "ucb1", episodes=12, measure_every=12, bound_every=None)
-    often = learn(market, "ucb1", episodes=12, measure_every=1, bound_every=3)
+    often = learn(market, "ucb", episodes=12, measure_every=1, bound_every=3)  # its other name
     assert seldom.plays.equals(often.plays)
 
 

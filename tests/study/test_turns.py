@@ -14,7 +14,7 @@ from marketsched.agents.lies import InflateConcurrency, ScaleDuration, ScaleValu
 from marketsched.env import OBSERVED, Bids, MarketEnv, OwnerEnv, OwnersVectorEnv, parallel_env
 from marketsched.mechanisms import StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.registry import register
 from marketsched.study.learning.played_turns import PlayedTurns
 from marketsched.study.learning.turns import OwnersTurns
@@ -181,9 +181,19 @@ def test_the_markets_that_tell_the_owners_are_made_once():
 
 def test_bad_input_is_named():
     refused(lambda: MarketEnv(contested_market(n_owners=2), ["nobody"]), "owners", error=InvalidParameterError)
+    refused(lambda: MarketEnv(contested_market(n_owners=2), menu=[0.5]), "menu = [0.5]", error=InvalidParameterError)
+    refused(lambda: MarketEnv(contested_market(n_owners=2), render_mode="human"), "nothing to render")
+    refused(lambda: MarketEnv(None), "scenario = None", error=InvalidParameterError)
+    refused(lambda: contested_market("pay-as-bd"), "'pay-as-bd' is unknown", error=UnknownNameError)
+    refused(lambda: Bids("a"), "highest = 'a'", error=InvalidParameterError)
+    for bad in (None, np.array([]), "much"):
+        bids = OwnerEnv(contested_market(n_owners=2), menu=Bids())
+        bids.reset(seed=1)
+        refused(lambda bids=bids, bad=bad: bids.step(bad), "action of owner-1", error=InvalidParameterError)
     env = MarketEnv(contested_market(n_owners=2))
     refused(lambda: env.step({}), "reset", error=EventError)
     env.reset(seed=0)
+    refused(lambda: env.step(None), "actions = None", error=InvalidParameterError)
     refused(lambda: env.step({"owner-1": 99}), "action of owner-1", error=InvalidParameterError)
     refused(lambda: env.step({"owner-9": 0}), "owner-9", error=InvalidParameterError)
     refused(lambda: env.step({"owner-1": 0}), "action of owner-2 is missing", error=InvalidParameterError)
@@ -260,16 +270,25 @@ def test_a_vector_step_is_a_step_of_the_parallel_environment(menu):
     many, one, rng = OwnersVectorEnv(scenario, menu=menu), parallel_env(scenario, menu=menu), np.random.default_rng(2)
     seen, _ = many.reset(seed=3)
     one.reset(seed=3)
+    last = {}
     while one.agents:
         drawn = rng.random(many.num_envs) if isinstance(menu, Bids) else rng.integers(0, len(menu), many.num_envs)
         acting = {owner: drawn[many.owners.index(owner)] for owner in one.agents}
         others, earned, *_, infos = one.step(acting)
+        last |= others
         seen, rewards, ended, _, found = many.step(drawn)
+        final = {name: found.pop(name) for name in list(found) if "final" in name}
         for i, owner in enumerate(many.owners):
             assert rewards[i] == earned.get(owner, 0.0)
             assert {name: x[i] for name, x in found.items()} == infos.get(owner, dict.fromkeys(found, 0.0))
             assert not one.agents or (seen[i] == others.get(owner, 0.0 * seen[i])).all()
-        assert ended.all() == (not one.agents)
+        assert ended.all() == (not one.agents) == bool(final)
+    ends = [last.get(owner, 0.0 * seen[0]).tolist() for owner in many.owners]  # some have no job in this market
+    assert final["final_obs"].tolist() == ends != seen.tolist()
+    assert final["_final_obs"].all() and final["_final_info"].all()
+    assert {name: x.tolist() for name, x in final["final_info"].items()} == {
+        name: x.tolist() for name, x in found.items()
+    }
     for bad, words in (
         ([9.0] * many.num_envs, "action of pipeline-"),
         ([0], "actions = "),

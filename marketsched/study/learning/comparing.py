@@ -20,11 +20,11 @@ from marketsched.play.parallel import Where
 from marketsched.play.workers import cores
 from marketsched.results.result import Result
 from marketsched.study.learning.curves import Progress, learning_curves
+from marketsched.study.learning.learning_owner import SHORT
 from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 
-LEARNERS = ("adahedge", "hedge", "exp3", "ucb1", "best-responding")
-SHORT = {"ucb": "ucb1", "best-response": "best-responding"}
+LEARNERS = ("adahedge", "hedge", "exp3", "ucb", "best-response")
 FEWEST_DAYS = 4  # the last quarter, learned play, is one of them
 POINTS = 20  # of a curve, at most
 MOST_APART = 5  # days between two that are compared with the best schedule, at most
@@ -54,7 +54,7 @@ def compare_learning(
         Names, or ``name:key=value:key=value`` with parameters of the mechanism (values are YAML);
         ``posted-price:price=2`` is posted-price with that flat posted price.
     learner : str
-        adahedge, hedge, exp3, ucb1 (or ucb), best-responding (or best-response): how all owners report.
+        adahedge, hedge, exp3, ucb (or ucb1), best-response (or best-responding): how all owners report.
     owners, nodes : int
         Sizes of :func:`~marketsched.study.learning.markets.contested_market`.
     days : int
@@ -84,7 +84,7 @@ def compare_learning(
     ['first-come', 'pay-as-bid']
     """
     rule = SHORT.get(learner, learner)
-    if rule not in LEARNERS:
+    if rule not in [SHORT.get(each, each) for each in LEARNERS]:
         raise UnknownNameError(f"learner {learner!r} is unknown: expected one of {', '.join(LEARNERS)}")
     seed, begin = checked_seed(seed, runs), time.perf_counter()
     check_memory(f"{runs} runs of {days} days", 500.0 * runs * len(mechanisms) * min(days, POINTS), "fewer runs")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Rule = str | Strategy | Callable[[np.random.Generator], "Learning | BestResponding"]
 RULES = ("truthful", "best-responding", *LEARNERS)
+SHORT = {"ucb": "ucb1", "best-response": "best-responding"}  # as commands call them; either is taken everywhere
 
 
 class LearningOwner(MarketAgent):
@@ -106,6 +107,7 @@ def _mind(
 ) -> tuple[str, Learning | BestResponding | Strategy]:
     """Return the name of a rule, and what chooses by it."""
     if isinstance(rule, str):
+        rule = SHORT.get(rule, rule)
         if rule not in RULES:
             raise UnknownNameError(f"rule {rule!r} is unknown: expected one of {', '.join(RULES)}")
         if rule == "truthful":

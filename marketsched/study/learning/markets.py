@@ -16,7 +16,7 @@ from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.registry import get_mechanism
+from marketsched.mechanisms.registry import get, get_mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -67,6 +67,7 @@ def contested_market(
     >>> contested_market("pay-as-bid", n_owners=3, capacity=1).menu.names
     ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
+    get("mechanism", mechanism)  # a slip is named here, and not when the first market opens
     check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
     owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
     horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1

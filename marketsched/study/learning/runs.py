@@ -125,8 +125,8 @@ def learn(
     market : RepeatedMarket
         The market to play.
     rules : rule, mapping of owner to rule, or sequence of rules in the order of owners
-        How owners report: "truthful", "best-responding", the name of a learner (adahedge, hedge, exp3,
-        ucb1), a Strategy, or a function of a Generator that returns a `Learning` or `BestResponding`
+        How owners report: "truthful", "best-response", the name of a learner (adahedge, hedge, exp3,
+        ucb), a Strategy, or a function of a Generator that returns a `Learning` or `BestResponding`
         owner. In a mapping, owners that are not named tell the truth.
     episodes : int
         How many.
