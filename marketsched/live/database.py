@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,15 @@ class Database:
         with self._errors("the database cannot be opened"):
             try:
                 if writing:
+                    self._check_ours(self._tables_of_file())
                     self._lock_file()
                 elif not self.file_is_there:
                     raise JournalError(f"{self.url.database} is not there", legal="the database of a market")
                 self._connection = self._engine.connect()
                 if writing:
                     self._advisory_lock(self._connection)
-                    self._check_ours(self._connection)
+                    self._check_ours(inspect(self._connection).get_table_names())
+                    self._connection.rollback()
                     tables.metadata.create_all(self._connection)
                     self._connection.commit()
                     self._migrate(self._connection)
@@ -86,11 +89,20 @@ class Database:
                 self.close()
                 raise
 
+    def _tables_of_file(self) -> list[str]:
+        """Return the names of the tables in an SQLite file; read alone: `_durable` would change a foreign one."""
+        if self.url.get_backend_name() != "sqlite" or not self.file_is_there:
+            return []
+        file = f"{Path(self.url.database).absolute().as_uri()}?mode=ro"
+        try:
+            with closing(sqlite3.connect(file, uri=True)) as connection:
+                return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        except sqlite3.Error:  # said where it is opened to write
+            return []
+
     @staticmethod
-    def _check_ours(connection: Connection) -> None:
+    def _check_ours(there: list[str]) -> None:
         """Raise JournalError if there are tables, and none of a market: before any is made beside them."""
-        there = inspect(connection).get_table_names()
-        connection.rollback()
         if there and tables.market.name not in there:
             raise JournalError(f"the database has tables of something else ({there[0]})", legal="one of its own")
 
