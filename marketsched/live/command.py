@@ -92,9 +92,10 @@ def serve(
     """Serve a market until it is asked to end (SIGTERM, Ctrl-C)."""
     with live_errors():
         from marketsched.live.service import LiveService  # the extra `live`
-        from marketsched.live.serving import LiveServer, ending_signals  # the extra `live`
+        from marketsched.live.serving import LiveServer, ending_signals, listening  # the extra `live`
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
+        listening(host, port, public=public).close()  # what is wrong with it is said before anything is made
         service = LiveService(
             db,
             config,

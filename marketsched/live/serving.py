@@ -57,12 +57,8 @@ class LiveServer:
         public: bool = False,
         hosts: Sequence[str] = (),
     ) -> None:
-        if not public and not _is_loopback(host):
-            raise InvalidParameterError(
-                place="host", value=host, legal="an address of the loopback, or --public to be reached by others"
-            )
         self._service = service
-        self._socket = _listening(host, port)
+        self._socket = listening(host, port, public=public)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
         app = make_app(service, [host, *hosts])
@@ -177,11 +173,14 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+def listening(host: str, port: int, *, public: bool) -> socket.socket:
+    """Return a socket that listens; parameters and errors as of `LiveServer`.
 
     It says that it is TCP: asyncio lets answers out at once only then, and else they wait 40 ms for an acknowledgement.
     """
+    if not public and not _is_loopback(host):
+        legal = "an address of the loopback, or --public to be reached by others"
+        raise InvalidParameterError(place="host", value=host, legal=legal)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -105,6 +106,11 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
         said = run("live", "serve", "market.yaml", "--db", "other.db", "--port", "0", status=2)
         assert "tables of something else (notes)" in said
         assert (tmp_path / "other.db").read_bytes() == before
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        said = run("live", "serve", "market.yaml", "--db", "new.db", "--port", port, status=2)
+        assert f"127.0.0.1:{port}: Address already in use: expected --port" in said
+        assert not (tmp_path / "new.db").exists()
     monkeypatch.delenv("MARKETSCHED_TOKEN_FILE")
     assert "no token is given: expected MARKETSCHED_TOKEN_FILE" in run("live", "status", status=2)
     assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)
