@@ -244,7 +244,7 @@ class Guarantees:
     block_failure_tail: float  # (18)
     sufficient_capacity: int  # C of (19), closed form
     smallest_capacity: int  # smallest C with exact rho in (19) and C' >= smallest_supply
-    admissible: bool  # capacity >= smallest_capacity: all conditions of Theorem 4.1 on C hold
+    admissible: bool  # capacity >= smallest_capacity, and the ends of the price curve hold for all legal values
     nominal_ratio: float  # alpha/(1 - 2.4 eps); infinite unless eps <= 0.4 and durations revealed
     ratio: float  # proven for this capacity and these errors; infinite: nothing is
     samples: int | None  # (28) for one concurrency; None for an exact oracle
@@ -286,7 +286,9 @@ def guarantees(
     revealed : bool
         Durations are known from the signal at arrival. If not, less is proven (module).
     kappa, floor, ceiling : float, optional
-        Form and ends of the price curve, see `price_ends`.
+        Form and ends of the price curve, see `price_ends`. With a floor above, or a ceiling below, those of (20) some
+        legal value is outside of the curve: nothing is proven of all markets then. Of the values in one market
+        `ExponentialScheduler.promised_ratio` knows whether it holds there.
     delta, gamma, eta : float, optional
         Failure level in (0, 1), oracle error in [0, 1), its probability in [0, 1); defaults (19).
 
@@ -325,7 +327,9 @@ def guarantees(
     window = _window(max_delay, max_duration, revealed)
     mu = delta + 2 * gamma + eta
     factor = _welfare_factor(alpha, *market, rho=rho, delta=delta, eta=eta)
-    provable = revealed and factor > 0 and supply >= needed * (1 - 1e-12)
+    wide = price_ends(max_concurrency, max_duration, max_value, kappa=kappa)
+    all_values = low <= wide[0] * (1 + 1e-12) and high >= wide[1] * (1 - 1e-12)  # no legal value is outside
+    provable = revealed and factor > 0 and supply >= needed * (1 - 1e-12) and all_values
     sampled = gamma > 0 and eta > 0
     return Guarantees(
         revealed=revealed,
@@ -350,7 +354,7 @@ def guarantees(
         block_failure_tail=_block_failure_tail(rho, max_delay, max_duration, delta, revealed=revealed),
         sufficient_capacity=_sufficient_capacity(alpha, *market),
         smallest_capacity=smallest,
-        admissible=chosen >= smallest,
+        admissible=chosen >= smallest and all_values,
         nominal_ratio=nominal_ratio(alpha, epsilon) if revealed else math.inf,
         ratio=alpha / factor if provable else math.inf,
         samples=sample_size(gamma, eta, max_delay, max_duration) if sampled else None,

@@ -3,7 +3,9 @@
 Jobs that stay for the whole horizon (one: OPS), budgets kept by the multipliers alone, machines that finish a unit
 of work in a slot with probability theta_i: independent over slots, as Assumption 1 asks. The budget
 per slot is the same at every horizon. Constants that the paper hides in O(.) are not made up: `fit_bound` leaves out
-the O(1) of OPM (23), and `regret_scale` is the function inside O(.) of OPM (24) and (101).
+the O(1) of OPM (23), and `regret_scale` is the function inside O(.) of OPM (24) and (101), but for the factor pi, the
+Lipschitz constant of the utility: X^beta has none, so that the paper's own utilities are outside of these theorems, and
+a quotient with it depends on the unit of credits.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class WholeHorizonGrowth:
     regrets, fits : ndarray of float, shape (seeds, H)
         Reg_T of OPM (6) against the offline optimum, and Fit_T of OPM (8).
     regret_scales : ndarray of float, shape (H,)
-        M sqrt(T ln(M T / delta)), the function inside O(.) of OPM (24).
+        M sqrt(T ln(M T / delta)), the function inside O(.) of OPM (24) without its pi.
     fit_bounds : ndarray of float, shape (H,)
         OPM (74), which holds with probability 1 - delta.
     """
@@ -79,7 +81,7 @@ def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confide
 def regret_scale(
     horizons: ArrayLike, n_machines: int, confidence: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return M sqrt(T ln(M T / delta)) for every T: how the regret may grow by OPM (24) and Corollary 1.
+    """Return M sqrt(T ln(M T / delta)) for every T: how the regret may grow in T by OPM (24) and Corollary 1.
 
     Raises
     ------

@@ -276,9 +276,10 @@ def _remarks(rows: Sequence[Mapping[str, Any]], core: Core) -> list[str]:
     for row in rows:
         if math.isfinite(row["regret_over_bound"]):
             held = "within" if row["regret_over_bound"] <= 1 else "BEYOND"
+            unproven = "" if "step=theorem" in row["rules"] else "; it is proven for step=theorem, and not for this one"
             remarks.append(
                 f"{row['policy']}: the regret is {held} the bound of {core.bound}, at most "
-                f"{100 * max(row['regret_over_bound'], 0.0):.2g} % of it"
+                f"{100 * max(row['regret_over_bound'], 0.0):.2g} % of it{unproven}"
             )
     return remarks
 

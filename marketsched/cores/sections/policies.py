@@ -33,19 +33,21 @@ from marketsched.mechanisms.registry import get, names
 class OgaSchedPolicy:
     """Online gradient ascent. Decides before it sees who has arrived; ``peek`` is the ablation that looks first.
 
-    ``step`` is ``theory``, OgaSched (26), or the step eta of the raw gradient, which is then multiplied by
-    ``decay`` from slot to slot: the authors' published code has 25 and 0.9999. Above 1 it grows.
+    ``step`` is ``theory``, OgaSched (26), ``theorem``, the one for which OgaSched (14) is proven, or the step eta of
+    the raw gradient, which is then multiplied by ``decay`` from slot to slot: the authors' published code has 25 and
+    0.9999. Above 1 it grows.
     """
 
-    step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
+    step: Annotated[str | float, Named(("theory", "theorem"), Finite("(0, inf)"))] = "theory"
     decay: Positive = 1.0
     peek: bool = False
     threads: Count = 1
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.step == "theory" and self.decay != 1.0:
-            raise InvalidParameterError(f"decay = {self.decay!r}: expected 1 with step = 'theory', or a step to shrink")
+        if isinstance(self.step, str) and self.decay != 1.0:
+            legal = f"1 with step = {self.step!r}, or a step to shrink"
+            raise InvalidParameterError(place="decay", value=self.decay, legal=legal)
 
     def build(self, cluster: BipartiteCluster, horizon: int) -> OgaSched | WeightedOga:
         """Return the policy in its first slot."""
@@ -55,6 +57,8 @@ class OgaSchedPolicy:
         if isinstance(cluster, WeightedCluster):
             if self.peek:
                 raise InvalidParameterError(place="peek", value=True, legal="false with joint gains or weights")
+            if step == "theorem":
+                raise InvalidParameterError(place="step", value=step, legal="'theory' or a number with joint gains")
             return WeightedOga(cluster, horizon, step=step)
         return OgaSched(cluster, horizon, step=step, peek=self.peek, threads=self.threads)
 

@@ -108,9 +108,9 @@ class OgaSchedWorld(CoreWorld):
         return Reference(found.value, found.gap)
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
-        """Return the bound (14) for OgaSched with the step of the theory, if it did not look at the arrivals."""
-        proven = isinstance(policy, OgaSched) and policy.follows_theory
-        return PolicyOutcome(regret_bound=self.cluster.regret_bound(slots)) if proven else PolicyOutcome()
+        """Return the bound (14) for OgaSched with a step of the theory, if it did not look at the arrivals."""
+        compared = isinstance(policy, OgaSched) and policy.bound_is_compared
+        return PolicyOutcome(regret_bound=self.cluster.regret_bound(slots)) if compared else PolicyOutcome()
 
     def sizes(self) -> dict[str, Any]:
         """Return ports, instances, types, channels, and the mean number of jobs per slot."""

@@ -18,8 +18,10 @@ Small clusters are one block: handing over would take longer than the pass.
 The *theory* step is :math:`\eta_t = \mathrm{diam}(\mathcal{Y}) / (\|\nabla q\| \sqrt{T})`, OgaSched (26),
 with the bound OgaSched (25) in place of the diameter and the gradient of the slot itself: it does not
 change when all rewards are scaled. The proof of the bound OgaSched (14) takes one step for all slots, which
-this one is only as long as the norm of the gradient stays the same; what is measured is far below the bound.
-Every other schedule is a function of the slot, counted from 1.
+this one is only as long as the norm of the gradient stays the same: with a port that seldom has a job and a small
+gradient otherwise its regret grows like T. The *theorem* step is that of the proof, the diameter over
+:math:`\sqrt{T}` times the largest norm of any gradient, OgaSched (22); for it (14) is proven, with at most one job a
+port and slot. Every other schedule is a function of the slot, counted from 1.
 
 References
 ----------
@@ -48,6 +50,7 @@ from marketsched.mechanisms.legal import LARGEST, Amount, Count, Finite, Positiv
 
 Schedule = Callable[[int], float]
 THEORY: Final = "theory"
+THEOREM: Final = "theorem"
 _LOG_LARGEST: Final = math.log(LARGEST)
 _STEP: Final = Finite("[0, inf)")
 
@@ -128,6 +131,12 @@ def step_of(schedule: Schedule, slot: int) -> float:
     return _STEP.check(f"step of slot {slot}", schedule(slot))
 
 
+def _proven_step(cluster: BipartiteCluster, horizon: int) -> float:
+    """Return the step of the proof of OgaSched (14); 0 where nothing has a gradient."""
+    steepest = cluster.gradient_bound()
+    return cluster.diameter() / (steepest * horizon**0.5) if steepest > 0 else 0.0
+
+
 _COUNTS = np.dtype(np.int64)
 
 
@@ -140,9 +149,9 @@ class OgaSched:
         The cluster.
     horizon : int
         T, slots; only the theory step depends on it.
-    step : "theory", float or callable
-        Size of the step: OgaSched (26), a constant, or a function of the slot, counted from 1
-        (see the module).
+    step : "theory", "theorem", float or callable
+        Size of the step: OgaSched (26), that of the proof of OgaSched (14), a constant, or a function of the slot,
+        counted from 1 (see the module).
     initial : array_like of float, shape (n_ports, n_instances, n_types)
         y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
     peek : bool
@@ -193,7 +202,8 @@ class OgaSched:
         self.name = "ogasched-peek" if peek else "ogasched"
         self.observes = "arrivals" if peek else "nothing"
         self.last_step = 0.0
-        self._schedule = step_schedule(step)
+        self._proven = step == THEOREM and not self.peek
+        self._schedule = step_schedule(_proven_step(cluster, horizon) if step == THEOREM else step)
         self._reach = cluster.diameter() / self.horizon**0.5 if self._schedule is None else 0.0
         self._slots = 0
         self._decided = False
@@ -211,9 +221,14 @@ class OgaSched:
         self._pass()
 
     @property
-    def follows_theory(self) -> bool:
-        """Whether the bound (14) on regret is proven for it: the step of the theory, without looking at arrivals."""
-        return self._schedule is None and not self.peek
+    def bound_is_proven(self) -> bool:
+        """Whether the bound (14) on regret is proven for it: the step of its proof, without looking at arrivals."""
+        return self._proven
+
+    @property
+    def bound_is_compared(self) -> bool:
+        """Whether regret is compared with (14): of the step of its proof, and of OgaSched (26), made after it."""
+        return self._proven or (self._schedule is None and not self.peek)
 
     def allocate(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return y(t), an own copy; ``arrivals`` with ``peek`` alone.

@@ -100,7 +100,12 @@ def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike,
     c = float_array("capacities", capacities, (starts.size - 1,), lowest=0.0)
     duals = np.zeros(c.size)
     given = _column_limits(a, c, starts)
+    free = z.copy()
     _project_columns_kernel(z, given.limits, starts.astype(np.uint64), given.scales, given.caps, duals)
+    # The kernel bounds a port by the capacity, too, and gives a port that takes all of it the multiplier of that bound.
+    column = np.repeat(np.arange(c.size), np.diff(starts))
+    alone = np.flatnonzero((a > c[column]) & (z >= given.limits))
+    np.maximum.at(duals, column[alone], 2.0 * (free[alone] - z[alone]))
     return _Projected(z, duals)
 
 

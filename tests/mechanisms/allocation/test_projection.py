@@ -24,8 +24,8 @@ def kkt_violation(points, bounds, capacities, columns, found):
         faults = [
             max(0.0, -slack),
             min(level, 1.0) * abs(slack),  # a price only where capacity is used up
-            *np.where(y < np.minimum(a, capacity), np.maximum(pull, 0.0), 0.0),
-            *np.where(y > 0.0, np.maximum(-pull, 0.0), 0.0),
+            *np.where(y < a, np.maximum(pull, 0.0), 0.0),  # also where a port takes all the capacity, and wants more
+            *np.where(y > 1e-16 * capacity, np.maximum(-pull, 0.0), 0.0),  # less is rounding
         ]
         worst = max(worst, max(faults) / scale)
     return worst
@@ -64,6 +64,15 @@ def test_every_column_satisfies_the_conditions_of_the_optimum(kind):
     points, bounds, capacities, columns = random_columns(np.random.default_rng(1), 2500, kind)
     found = project_columns(points, bounds, capacities, columns)
     assert kkt_violation(points, bounds, capacities, columns, found) < 1e-10
+
+
+def test_a_port_that_takes_all_and_wants_more_makes_the_price():
+    """It lies inside its own bounds, so (12) says what the price is: twice what it lacks."""
+    for points, price in (([5.0], 8.0), ([5.0, 1.5], 8.0), ([5.0, -2.0], 8.0), ([1.0], 0.0)):
+        found = project_columns(points, [3.0] * len(points), [1.0], [0, len(points)])
+        assert found.duals.tolist() == [price] and found.points[0] == 1.0 == found.points.sum()
+    nothing = project_columns([5.0, 7.0], [3.0, 3.0], [0.0], [0, 2])
+    assert nothing.duals.tolist() == [14.0] and not nothing.points.any()
 
 
 def test_the_certificate_notices_a_wrong_projection():
