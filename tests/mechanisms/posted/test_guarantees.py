@@ -8,6 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExponentialPricing,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    StatementOfWork,
+)
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.posted.guarantees import (
     _admissible_overload,
@@ -84,6 +91,33 @@ def test_ratio_forms():
     assert price_ends(2, 4, 10.0, kappa=0.25) == (0.25 / 16, 40.0)
     calibrated = price_ends(4, 48, 7680.0, floor=0.001, ceiling=20.0)  # 15.2
     assert relaxed_ratio(*calibrated) == pytest.approx(4 * math.log(40_000))
+
+
+def test_nothing_is_proven_where_a_legal_value_lies_outside_of_the_price_curve():
+    """Two values, 1.2 and 1,000: at a ceiling of 1 the first half of the jobs buys all nodes, and 1,000 is lost."""
+    sizes = {"max_concurrency": 1, "max_duration": 1, "max_value": 1000.0, "max_delay": 2}
+    asked = {**sizes, "epsilon": 0.2, "oracle": "exact"}
+    whole = guarantees(**asked)
+    assert whole.admissible and whole.ratio < 50
+    assert guarantees(**asked, floor=whole.floor, ceiling=whole.ceiling).ratio == whole.ratio
+    for ends in ({"ceiling": 1.0}, {"floor": 2 * whole.floor}, {"floor": 0.5, "ceiling": 1.0}):
+        found = guarantees(**asked, **ends)
+        assert not found.admissible and found.ratio == math.inf
+    market = PostedPriceMechanism(
+        8,
+        2,
+        ExponentialPricing(floor=0.5, ceiling=1.0),
+        MonteCarloOracle(samples=1),
+        epsilon=0.2,
+        threshold=0.0,
+        **sizes,
+    )
+    sold = []
+    for i in range(16):
+        value = 1.2 if i < 8 else 1000.0
+        plan = market.submit(i, StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 1.0)]))
+        sold += [value] if plan.starts[0][2] is not None else []
+    assert len(sold) >= 6 and sum(sold) < 8 * 1000.0 / 100
 
 
 def test_capacities_of_the_recorded_market():
