@@ -2,10 +2,20 @@
 
 import pytest
 
-from marketsched.mechanisms import BidPrice, Event, EventKind, PostedPriceMechanism
+from marketsched.mechanisms import (
+    BidPrice,
+    DeadlineValue,
+    Event,
+    EventKind,
+    ExponentialPricing,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    StatementOfWork,
+)
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.mechanism import PROMISES, Mechanism, Standing
 from marketsched.mechanisms.promises import printed_promises
+from marketsched.truthfulness.situations.promises import promise_of
 
 SIZES = {"max_concurrency": 2, "max_duration": 3, "max_value": 9.0, "max_delay": 9}
 
@@ -75,3 +85,21 @@ def test_a_promise_of_an_instance_is_its_class_s():
     hidden = {"stop_at_loss": True}
     assert FirstCome(2, 9, **SIZES, **hidden).truthful_hidden != "none"
     assert Pays(2, 9, **SIZES, **hidden).truthful_hidden == "none"
+
+
+def test_a_duration_that_only_a_report_says_is_hidden_where_jobs_are_served_at_arrival():
+    """A law of one duration and no signal, as a log with wall times has: what is seen at arrival decides."""
+    value, sizes = DeadlineValue(5.0, 8), {**SIZES, "max_concurrency": 1}
+    seen = StatementOfWork(1, 1, value, [(1, 3, 1.0)])
+    stated = StatementOfWork(1, 1, value, [(1, 3, 1.0, None)])
+    by_arrival = StatementOfWork(1, 1, value, [(1, 3, 0.5, None), (2, 4, 0.5, None)])
+    labelled = StatementOfWork(1, 1, value, [(1, 3, 1.0, "long")])
+    for market in (BidPrice(2, 9, **sizes), FirstCome(2, 9, **sizes, stop_at_loss=True)):
+        assert promise_of(market, seen) == market.truthful == "ex post"
+        for hidden in (stated, by_arrival, labelled):
+            assert promise_of(market, hidden) == market.truthful_hidden != "ex post"
+    labels = FirstCome(2, 9, **sizes, signals="labels")
+    assert promise_of(labels, seen) == labels.truthful_hidden
+    prices = ExponentialPricing()
+    planned = PostedPriceMechanism(9, 9, prices, MonteCarloOracle(samples=1), epsilon=0.2, threshold=0.0, **sizes)
+    assert promise_of(planned, stated) == planned.truthful != planned.truthful_hidden

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
+from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -16,4 +17,16 @@ def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> Truthful:
     truth : StatementOfWork
         The true statement of the job.
     """
-    return mechanism.truthful if truth.revealed else mechanism.truthful_hidden
+    return mechanism.truthful if durations_seen(mechanism, truth) else mechanism.truthful_hidden
+
+
+def durations_seen(mechanism: Mechanism, truth: StatementOfWork) -> bool:
+    """Tell whether a mechanism knows the duration of a job when it arrives, and not only what its report says.
+
+    One that plans at submission has the signal determine it, as the theorems ask. One that serves at arrival has to see
+    it: a law of a single duration without a signal, as of a log with wall times, is what the owner says.
+    """
+    if not truth.revealed or mechanism.reads_reports == "submission":
+        return truth.revealed
+    kind = getattr(mechanism, "_signals", getattr(mechanism, "signals", "durations"))
+    return all(observed_duration(signal, kind) is not None for signal in truth.law.group_signals)
