@@ -26,6 +26,7 @@ from marketsched.worlds.workload import Workload
 
 _BY_OWNER = ("shares", "weights", "qos")  # parameters that are tables by owner
 OF_OWNERS = ("shares", "newcomers")  # parameters that say who the owners are: of each mechanism that takes them
+_STOCHASTIC = "stochastic"
 ON_CLUSTERS = "cluster-"  # what names of mechanisms that take shapes begin with
 
 
@@ -48,8 +49,8 @@ class MechanismChoice(Rules):
     @model_validator(mode="before")
     @classmethod
     def _prices_of_the_name(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and "pricing" not in data and _kinds_of(data.get("name"))[:1] == ("stochastic",):
-            return {**data, "pricing": {"kind": "stochastic"}}
+        if isinstance(data, Mapping) and "pricing" not in data and _kinds_of(data.get("name"))[:1] == (_STOCHASTIC,):
+            return {**data, "pricing": {"kind": _STOCHASTIC}}
         return data
 
     @model_validator(mode="after")
@@ -97,7 +98,7 @@ class MechanismChoice(Rules):
             parameters = {"round_seconds": workload.round_seconds, **parameters}
         if "signals" in asked:
             parameters = {"signals": workload.table.signals, **parameters}
-        if self.pricing.kind == "stochastic" and laws is not None:
+        if self.pricing.kind == _STOCHASTIC and laws is not None:
             _check_revealed(workload)
             parameters = {"laws": laws(), **parameters}
         wants = getattr(get("mechanism", called), "wants_laws", None)
@@ -177,7 +178,7 @@ class MechanismChoice(Rules):
     def _prices_suit(self, name: str) -> bool:
         if name == "first-come":  # knows one flat price
             return isinstance(self.pricing, PostedPrices) and len(set(self.pricing.prices)) == 1
-        return self.pricing.kind in (_kinds_of(name) or ("exponential", "posted"))
+        return _carry_over(self.pricing.kind, _kinds_of(name) or ("exponential", "posted"))
 
 
 def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
@@ -189,9 +190,14 @@ def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
         return {**section, "name": name}
     taken, kinds, pricing = _rules_of(name), _kinds_of(name), section.get("pricing")
     kept = {key: value for key, value in section.items() if key != "parameters"}
-    if kinds and isinstance(pricing, Mapping) and pricing.get("kind", "exponential") not in kinds:
+    if kinds and isinstance(pricing, Mapping) and not _carry_over(pricing.get("kind", "exponential"), kinds):
         kept.pop("pricing")
     return {key: value for key, value in kept.items() if key not in Rules.model_fields or key in taken} | {"name": name}
+
+
+def _carry_over(kind: object, kinds: tuple[str, ...]) -> bool:
+    """Tell whether prices of a kind stay under another name; `_STOCHASTIC` ones are what a name stands for, or go."""
+    return kind in kinds and (kind != _STOCHASTIC or kinds[0] == _STOCHASTIC)
 
 
 def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Workload:

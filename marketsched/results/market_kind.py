@@ -10,6 +10,7 @@ from rich.text import Text
 
 from marketsched import results
 from marketsched.results.kinds import ResultKind
+from marketsched.results.owners import FEWEST
 from marketsched.results.tables import columns_of
 from marketsched.results.views import View, amount, flat, percent, plain_table, told_of_log, warnings_of
 from marketsched.results.word_table import WordTable
@@ -146,7 +147,7 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     said = "nodes in use, at least in part, until then" if in_use else "utilisation until the last submission"
     row(said, "utilisation_open", percent)
     row("  of all rounds", "utilisation", percent)
-    row("owners' own value, mean share", "own", percent)
+    row(f"owners' own value ({FEWEST} jobs or more), mean", "own", percent)
     row("  worst tenth of owners", "own_q10", percent)
     row("  worst owner", "own_worst", percent)
     row("completed", "completed", amount)

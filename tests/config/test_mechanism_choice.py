@@ -5,6 +5,7 @@ import pytest
 
 from marketsched import Scenario, run
 from marketsched.config.job_list import JobList
+from marketsched.config.scenario_file import with_changes
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.statement_law import StatementLaw
@@ -16,6 +17,15 @@ from tiny_scenarios import TINY, setup, tiny
 def stochastic(**changes):
     """Return TINY with durations revealed, on enough nodes for bundles, with stochastic prices."""
     return tiny(workload__capacity=40, mechanism={"name": "stochastic"}) | changes
+
+
+def test_implied_stochastic_prices_go_with_their_name_by_either_way():
+    """In Python, and as a change of the file's text, another name has the prices that it stands for."""
+    for more in ({}, {"pricing": {"kind": "stochastic", "price_end": "high"}}):
+        data = {**stochastic(), "mechanism": {"name": "stochastic", **more}}
+        python = Scenario.from_dict(data).with_mechanism("posted-price")
+        text = Scenario.from_dict(with_changes(data, ["mechanism.name=posted-price"]))
+        assert python == text and python.mechanism.pricing.kind == "exponential"
 
 
 def test_the_name_stochastic_stands_for_stochastic_prices():

@@ -87,7 +87,7 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     assert table.loc["pay-as-bid", "regret_lower"] == pytest.approx(4.0)  # worth 8, and 4 is the lowest bid that wins
     assert table.loc["pay-as-bid", ["worst_job", "lie"]].tolist() == ["job 0", "reports 0.5 of its value"]
     assert np.isnan(table.loc["pay-as-bid", "regret_upper"])
-    assert "expected a PostedPriceMechanism" in table.loc["pay-as-bid", "errors"]
+    assert "posts no menu at birth" in table.loc["pay-as-bid", "errors"]
     assert found.profitable
     (figure_axes, *_) = found.result().plot().axes
     assert figure_axes.get_title(loc="left") == "posted-price"

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from numba import njit
 from typer.testing import CliRunner
 
 from claims import claiming
@@ -175,7 +176,7 @@ def test_waiting_costs_no_budget_and_workers_do():
     assert not budget.out_of_time
     processor.counted(processor.Measured(None, 0.3, -1))
     assert budget.out_of_time
-    here = processor.measured("found", time.thread_time())
+    here = processor.measured("found", processor.thread_seconds())
     seconds = processor.processor_seconds()
     assert processor.counted(here._replace(seconds=1e6)) == "found"  # the clock of this process has them already
     assert processor.processor_seconds() - seconds < 1e3
@@ -239,3 +240,26 @@ def test_a_rule_that_draws_has_no_share_that_would_have_been_seen():
     found = audit(market(), ["drawn-fee-of-sound-tests"], plays=300)
     assert found.status in (0, 5)
     assert np.isnan(found.summary["detectable_share"].iloc[0])
+
+
+@pytest.mark.compiled
+def test_seconds_of_the_compiler_are_not_those_of_a_budget():
+    """Two kernels, one of which calls the other: each second of compiling counts once, and not as work."""
+
+    @njit
+    def inner(x):
+        return np.sqrt(x) + x**3
+
+    @njit
+    def outer(x):
+        total = 0.0
+        for i in range(x):
+            total += inner(float(i)) / (1.0 + total)
+        return total
+
+    began, counted, compiled = time.process_time(), processor.processor_seconds(), processor._compiling.seconds
+    outer(3)
+    spent, compiling = time.process_time() - began, processor._compiling.seconds - compiled
+    assert 0.02 < compiling <= spent and processor.processor_seconds() - counted == pytest.approx(
+        spent - compiling, abs=0.02
+    )

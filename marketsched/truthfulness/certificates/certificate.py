@@ -225,8 +225,8 @@ def require_menu(mechanism: Any) -> None:
     """
     if not isinstance(mechanism, PostedPriceMechanism):
         raise InvalidParameterError(
-            f"mechanism = {type(mechanism).__name__}: expected a PostedPriceMechanism, which "
-            "posts a menu at birth; audit certifies menus at arrival, too, and truthfulness.search takes any mechanism"
+            f"{type(mechanism).__name__} posts no menu at birth, and none at arrival that is kept: expected a "
+            "PostedPriceMechanism, or keep_menus; truthfulness.search takes any mechanism"
         )
     changed = changed_members(mechanism, PostedPriceMechanism)
     if type(mechanism._planner) is not Planner:

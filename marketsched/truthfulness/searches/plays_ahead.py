@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -30,7 +29,7 @@ from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Staying, run_many
 from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
-from marketsched.truthfulness.searches.processor import Measured, counted, measured
+from marketsched.truthfulness.searches.processor import Measured, counted, measured, thread_seconds
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
@@ -116,7 +115,7 @@ _ONE_TASK = threading.Lock()  # an executor may have threads, and a market is pl
 def perform(block: Block) -> Measured:
     """Do a task where this is called; errors of single items stand in their places."""
     global _held
-    began = time.thread_time()
+    began = thread_seconds()
     with _ONE_TASK, calls_end_within(block.market.call_seconds):
         if _held is None or _held.described.token != block.market.token:
             _held = None  # its bytes first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
-from marketsched.mechanisms.signals import observed_duration
+from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -28,5 +28,5 @@ def durations_seen(mechanism: Mechanism, truth: StatementOfWork) -> bool:
     """
     if not truth.revealed or mechanism.reads_reports == "submission":
         return truth.revealed
-    kind = getattr(mechanism, "_signals", getattr(mechanism, "signals", "durations"))
+    kind: Signals = getattr(mechanism, "_signals", getattr(mechanism, "signals", "durations"))
     return all(observed_duration(signal, kind) is not None for signal in truth.law.group_signals)
