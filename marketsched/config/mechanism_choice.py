@@ -202,14 +202,13 @@ def _carry_over(kind: object, kinds: tuple[str, ...]) -> bool:
 
 def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Workload:
     """Return the workload of a log with a warning for each parameter of owners that names some without a job."""
-    if "rule" not in workload.notes:
+    tables = {name: given for name in _BY_OWNER if isinstance(given := parameters.get(name), Mapping)}
+    if "rule" not in workload.notes or not tables:
         return workload
     lines = str(workload.notes.get("warnings", "")).splitlines()
     known = {"", *workload.owners}  # a place that ends with / is an account
-    for name in _BY_OWNER:
-        given = parameters.get(name)
-        places = [str(place) for place in given] if isinstance(given, Mapping) else []
-        unknown = [place for place in places if place.rpartition("/")[2] not in known]
+    for name, given in tables.items():
+        unknown = [str(place) for place in given if str(place).rpartition("/")[2] not in known]
         line = f"{name} are given to {shortened(', '.join(unknown))}, of whom the log has no job"
         if unknown and line not in lines:
             lines.append(line)

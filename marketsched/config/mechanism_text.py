@@ -35,7 +35,6 @@ def mechanisms_in(texts: Iterable[str]) -> list[str]:
     """
     found: list[str] = []
     for text in [texts] if isinstance(texts, str) else texts:
-        check_text(text)
         for number, piece in enumerate(filter(None, _parts(text, ","))):
             if number and "=" in piece.partition(":")[0]:
                 found[-1] += f":{piece}"
@@ -82,7 +81,6 @@ def changes_for(text: str) -> list[str]:
 
 def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the name, and keys of ``mechanism`` with their values as text."""
-    check_text(text)
     name, pairs = name_and_keys(_parts(text, ":"))
     keys, seen = [], set[str]()
     for pair in pairs:
@@ -101,20 +99,16 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     return name, keys
 
 
-def check_text(name: object) -> None:
-    """Raise InvalidParameterError if what should name one mechanism is no text: a class, a list, a table."""
-    if not isinstance(name, str):
-        legal = "its name, as 'bid-price:buckets=4'; of a class 'mine.py:Mine', or the name it is registered by"
-        raise InvalidParameterError(place="mechanism", value=name, legal=legal)
-
-
 def _takes_price(name: str) -> bool:
     """Tell whether a class or function in a file has a parameter ``price`` of its own."""
     return is_in_file(name) and "price" in parameters_of(loaded_from_file(name))
 
 
 def _parts(text: str, separator: str) -> list[str]:
-    """Return what a separator outside of brackets separates, without blanks around it."""
+    """Return what a separator outside of brackets separates, without blanks around it; refuse what is no text."""
+    if not isinstance(text, str):  # a class, a list, a table
+        legal = "its name, as 'bid-price:buckets=4'; of a class 'mine.py:Mine', or the name it is registered by"
+        raise InvalidParameterError(place="mechanism", value=text, legal=legal)
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in _OPENING) - (letter in _CLOSING)

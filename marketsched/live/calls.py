@@ -176,7 +176,7 @@ def jobs(who: Principal, owner: str | None, state: str | None, after: str, limit
     who.must_be("owner", "operator")
 
     def work(turn: Turn) -> dict[str, Any]:
-        wanted = None if who.role == "operator" and owner is None else turn.whose(who, owner).name
+        wanted = turn.one_or_all(who, owner)
         begin = _own_job(turn, who, after).rows[0] if after else 0
         found = turn.jobs(begin, limit + 1, wanted, state)
         return {"jobs": turn.shown(found[:limit]), "more": len(found) > limit}
@@ -218,7 +218,7 @@ def ledger(who: Principal, owner: str | None, after: int, limit: int) -> Work:
         sums["owners"] = accounts.of_owners / MICRO
         if who.role == "reader":
             return {"entries": [], "more": False, "sums": sums}
-        whose = None if who.role == "operator" and owner is None else turn.whose(who, owner).name
+        whose = turn.one_or_all(who, owner)
         own = who.role == "owner"
         found, more = turn.journal.entries(whose, turn.cursors.find(who.name, after) if own else after, limit)
         entries = [{**each, "credits": each["micro"] / MICRO} for each in found]
@@ -367,9 +367,7 @@ def revoke(who: Principal, owner: str) -> Work:
 def _acting_for(turn: Turn, who: Principal, owner: str | None) -> Account:
     """Return the account that a job belongs to: the caller's, or the one that an operator names."""
     if who.role == "owner":
-        if owner not in (None, who.name):
-            raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
-        return turn.market.accounts.get(who.name)
+        return turn.whose(who, owner)
     if owner is None:
         raise InvalidParameterError("is missing", place="owner")
     found = turn.market.accounts.get(owner)

@@ -56,14 +56,10 @@ class WallClock(Strict):
 Clock = Annotated[ManualClock | WallClock, Field(discriminator="kind")]
 
 
-def _counted(cluster: ClusterSection) -> tuple[int, int]:
-    """Return how many nodes a cluster counts as, and its largest node: one each, or as their devices if those are more.
-
-    A job is counted so, too (`marketsched.live.statements.nodes_of`).
-    """
+def counted(each: Mapping[str, Any], cluster: ClusterSection) -> int:
+    """Return what amounts of a node, or of a task, count as: one node, or their devices if those are more."""
     devices = [name for name, resource in cluster.resources.items() if resource.device]
-    each = [max(1, sum(math.ceil(group.each.get(name, 0)) for name in devices)) for group in cluster.groups]
-    return sum(n * group.nodes for n, group in zip(each, cluster.groups, strict=True)), max(each)
+    return max(1, sum(math.ceil(float(each.get(name, 0))) for name in devices))
 
 
 class LiveConfig(ReplayConfig):
@@ -91,8 +87,9 @@ class LiveConfig(ReplayConfig):
     def _announced(self) -> Self:
         if self.announced_nodes is None:  # a quarter of the machine, and at least one job of any legal width
             there, on_a_node = self.capacity, 1
-            if self.cluster is not None:  # tasks count as their devices there, as in `nodes_of`
-                there, on_a_node = _counted(self.cluster)
+            if self.cluster is not None:  # as jobs are counted there
+                sizes = [(counted(group.each, self.cluster), group.nodes) for group in self.cluster.groups]
+                there, on_a_node = sum(size * nodes for size, nodes in sizes), max(size for size, _ in sizes)
             widest = min(self.max_concurrency * on_a_node, there)
             object.__setattr__(self, "announced_nodes", max(widest, there // ANNOUNCED_SHARE))
         return self

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from marketsched.live.bodies import LONGEST_SIGNAL
-from marketsched.live.configuration import LiveConfig
+from marketsched.live.configuration import LiveConfig, counted
 from marketsched.live.job import Durations
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND
@@ -28,14 +28,8 @@ def nodes_of(report: Mapping[str, Any], config: LiveConfig) -> int:
     """
     if "shapes" not in report:
         return int(report["concurrency"])
-    resources = {} if config.cluster is None else config.cluster.resources
-    devices = [name for name, resource in resources.items() if resource.device]
-    return max(_counted(shape, devices) for shape in report["shapes"])
-
-
-def _counted(shape: Mapping[str, Any], devices: Sequence[str]) -> int:
-    devices_of_task = sum(math.ceil(float(shape["each"].get(name, 0))) for name in devices)
-    return int(shape.get("tasks", 1)) * max(1, devices_of_task)
+    assert config.cluster is not None  # shapes are refused elsewhere
+    return max(int(shape.get("tasks", 1)) * counted(shape["each"], config.cluster) for shape in report["shapes"])
 
 
 def check_size(report: object) -> None:

@@ -46,6 +46,10 @@ class Turn:
             raise UnknownNameError(place="owner", value=owner, legal="your own name, or none")
         return self.market.accounts.get(who.name if owner is None else owner)
 
+    def one_or_all(self, who: Principal, owner: str | None) -> str | None:
+        """Return whose rows a caller asks for; None: everybody's, as an operator who names nobody."""
+        return None if who.role == "operator" and owner is None else self.whose(who, owner).name
+
     def record(self, event: Mapping[str, Any], by: str) -> Row:
         """Take an event into the market, and its row into the journal.
 

@@ -8,22 +8,13 @@ import pytest
 import marketsched
 from marketsched.config.scenario import Scenario
 from marketsched.study.learning.comparing import compare_learning
+from two_kinds import CLUSTER, SCENARIO
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "columns.md"
 NAMED = set(re.findall(r"`([a-z_A-Z0-9]+)`", PAGE.read_text()))
 SPREAD = re.compile(r"_(low|high|deviation|least|most|per_slot)$")  # the page says what these mean
 OF_ROWS = {"mechanism", "seed", "scenario", "runs", "load", "slot", "policy", "rule", "figure", "job", "class"}  # keys
 TINY = ("synthetic-pipelines", "workload.recurring_jobs=40")
-CLUSTER = {
-    "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
-    "groups": [
-        {"name": "a", "kind": "a100", "nodes": 1, "each": {"cpu": 8, "gpu": 2}},
-        {"name": "v", "kind": "v100", "nodes": 2, "each": {"cpu": 4, "gpu": 1}},
-    ],
-}
-SHAPES = [{"each": {"cpu": 2, "gpu": 1}, "on": {"a100": 2, "v100": 4}}]
-MIX = {"kind": "cluster-mix", "cluster": CLUSTER, "per_round": 1.5, "rounds": 10}
-MIX["sorts"] = [{"name": "either", "value": 8.0, "patience": 6, "shapes": SHAPES}]
 
 
 def tiny(name, *changes):
@@ -40,9 +31,9 @@ CORE = ["cluster.slots=30"]
 RESULTS = {
     "run": lambda folder: marketsched.run(tiny(*TINY)),
     "posted prices": lambda folder: marketsched.run(tiny(*TINY), mechanism="posted-price"),
-    "run on a cluster": lambda folder: marketsched.run({"name": "mix", "workload": MIX}),
+    "run on a cluster": lambda folder: marketsched.run(SCENARIO),
     "comparison": lambda folder: marketsched.compare(tiny(*TINY), ["bid-price", "first-come"], runs=2),
-    "comparison of a cluster": lambda folder: marketsched.compare({"name": "mix", "workload": MIX}, runs=1),
+    "comparison of a cluster": lambda folder: marketsched.compare(SCENARIO, runs=1),
     "comparison of a log": lambda folder: marketsched.compare(log(folder), ["two-offers", "easy-backfill"], runs=1),
     "loads": lambda folder: marketsched.compare(tiny(*TINY), ["first-come"], runs=1, loads=[0.8]),
     "learning": lambda folder: compare_learning(["pay-as-bid"], owners=2, nodes=1, days=4, runs=2),

@@ -90,6 +90,8 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
         (tmp_path / "binary").write_bytes(bytes(range(256)))
         assert "one token" in run("live", "status", "--token-file", "binary", status=2)
         assert "concurrency = 9" in run("live", "submit", _bad(tmp_path), *ann, status=2)
+        assert run("live", "owner", "ann", "--renew", "--out", "second.token", *ann) == ""  # her own, by her own
+        run("live", "status", "--token-file", "second.token")
         run("live", "owner", "ann", "--revoke")
         assert "expected Bearer and a token that is good" in run("live", "status", *ann, status=2)
     (tmp_path / "log.jsonl").write_text(run("live", "export"))

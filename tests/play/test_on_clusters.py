@@ -11,26 +11,9 @@ import marketsched.truthfulness
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.results.pools_view import pools_view
 from marketsched.results.views import parts_of_view
+from two_kinds import SCENARIO
 
 pytestmark = pytest.mark.compiled  # whole markets on clusters: too long for plain kernels
-
-CLUSTER = {
-    "resources": {"cpu": {"parts": 1000}, "gpu": {"device": True, "parts": 1000}},
-    "groups": [
-        {"name": "a", "kind": "a100", "nodes": 1, "each": {"cpu": 8, "gpu": 2}},
-        {"name": "v", "kind": "v100", "nodes": 2, "each": {"cpu": 4, "gpu": 1}},
-    ],
-}
-
-
-EITHER = [{"each": {"cpu": 2, "gpu": 1}, "on": {"a100": 2, "v100": 4}}]
-SCENARIO = {
-    "name": "two kinds",
-    "workload": {
-        "kind": "cluster-mix", "cluster": CLUSTER, "per_round": 1.5, "rounds": 10,
-        "sorts": [{"name": "either", "value": 8.0, "patience": 6, "shapes": EITHER}],
-    },
-}  # fmt: skip
 
 
 def test_a_run_is_measured_against_the_bound_with_pools():
