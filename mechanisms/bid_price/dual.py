@@ -90,25 +90,27 @@ def dual_prices(
 
 
 @njit(cache=True)
-def _window_kernel(prefix, length, top, costs, lowest):  # type: ignore[no-untyped-def]
-    """Fill ``costs[s]``, the price of ``length`` rounds from s, and ``lowest[k, s]``, the first cheapest of 2^k.
+def _window_kernel(prefix, length, top, costs, starts):  # type: ignore[no-untyped-def]
+    """Fill ``costs[k, s]``, the least price of ``length`` rounds from one of 2^k starts, s first, and the first of it.
 
-    Only k up to ``top`` is wanted.
+    Only k up to ``top`` is wanted; ``starts[0]`` is there already. Each row is made of neighbours in the row above, so
+    that one instruction makes several.
     """
     n = prefix.size - length  # windows that end inside
     for s in range(n):
-        costs[s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
-        lowest[0, s] = s
+        costs[0, s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
     k, span = 0, 1
     while k < top and 2 * span <= n:
+        cost, start, lower, first = costs[k], starts[k], costs[k + 1], starts[k + 1]
         for s in range(n - 2 * span + 1):
-            i, j = lowest[k, s], lowest[k, s + span]
-            lowest[k + 1, s] = i if costs[i] <= costs[j] else j
+            here = cost[s] <= cost[s + span]
+            lower[s] = cost[s] if here else cost[s + span]
+            first[s] = start[s] if here else start[s + span]
         k, span = k + 1, 2 * span
 
 
 @njit(cache=True)
-def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best, found):  # type: ignore[no-untyped-def]
+def _waiting_start_kernel(costs, starts, logs, first, last, width, values, best, found):  # type: ignore[no-untyped-def]
     """Return the best of ``found``, of surplus ``best``, and the starts ``first .. last`` worth ``values[0]``, ....
 
     Values do not increase, so once the most that any later start could bring is no more than the best, none is.
@@ -116,13 +118,13 @@ def _waiting_start_kernel(costs, lowest, logs, first, last, width, values, best,
     s = first
     while s <= last:
         k = logs[last - s + 1]
-        i, j = lowest[k, s], lowest[k, last - (1 << k) + 1]
-        ahead = i if costs[i] <= costs[j] else j
-        cheapest = width * costs[ahead]
+        i = last - (1 << k) + 1
+        here = costs[k, s] <= costs[k, i]
+        ahead, cheapest = (starts[k, s], width * costs[k, s]) if here else (starts[k, i], width * costs[k, i])
         while s <= ahead:  # behind the cheapest one the rest is asked again
             if values[s - first] - cheapest <= best:
                 return found
-            surplus = values[s - first] - width * costs[s]
+            surplus = values[s - first] - width * costs[0, s]
             if surplus > best:
                 best, found = surplus, s
             s += 1
@@ -135,10 +137,12 @@ def _sorted_kernel(  # type: ignore[no-untyped-def]
 ):
     """Lay the groups that fit into ``n`` rounds side by side, those of one duration together.
 
-    Returns for each: place, last start of the first value, last start; nodes, weighted nodes, first value; where its
-    values begin; its first row, and how many. With many jobs all of it comes from memory in every step: columns of
-    their own, as short as they can be, so that nothing is fetched that is not used. ``kinds[d]`` receives where those
-    of duration d begin, and ``tops[d]`` the logarithm of the longest stretch of starts that one of them asks about.
+    Returns for each: where in the tables of costs (of ``n`` entries a row) the two stretches stand that cover all
+    starts of the first value; the last of them, and the last start; nodes, weighted nodes, first value; where the
+    values of later starts begin; its first row, and how many. With many jobs all of it comes from memory in every
+    step: columns of their own, as short as they can be, so that nothing is fetched that is not used. ``kinds[d]``
+    receives where those of duration d begin, and ``tops[d]`` the logarithm of the longest stretch of starts that one
+    of them asks about.
     """
     counts = np.zeros(n + 2, np.int64)
     for q in range(rows.size):
@@ -151,7 +155,8 @@ def _sorted_kernel(  # type: ignore[no-untyped-def]
     for d in range(n + 2):  # as a slice it takes a second longer to compile: its error has a text
         kinds[d] = counts[d]
     m = counts[n + 1]
-    begins, flat_lasts, lasts = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
+    ones, others = np.empty(m, np.int32), np.empty(m, np.int32)
+    flat_lasts, lasts = np.empty(m, np.int32), np.empty(m, np.int32)
     nodes, weighted, firsts, tables = np.empty(m), np.empty(m), np.empty(m), np.empty(m, np.int64)
     heads, counted = np.empty(m, np.int64), np.empty(m, np.int32)
     for q in range(rows.size):
@@ -161,12 +166,15 @@ def _sorted_kernel(  # type: ignore[no-untyped-def]
             x, begin = counts[d], offsets[j] + gone
             counts[d] += 1
             last = min(place + offsets[j + 1] - begin, n - d + 1) - 1
-            begins[x], lasts[x], tables[x], heads[x], counted[x] = place, last, begin, j, sizes[q]
-            flat_lasts[x] = min(place + max(1, flats[j] - gone) - 1, last)
+            flat = min(place + max(1, flats[j] - gone) - 1, last)
+            k = logs[flat - place + 1]
+            ones[x], others[x] = k * n + place, k * n + flat - (1 << k) + 1
+            flat_lasts[x], lasts[x], tables[x] = flat, last, begin + flat + 1 - place
+            heads[x], counted[x] = j, sizes[q]
             tops[d] = max(tops[d], logs[last - place + 1])
             nodes[x], weighted[x] = widths[j], widths[j] * weights[q]
             firsts[x] = worth[j] if gone < flats[j] else values[begin]
-    return begins, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counted
+    return ones, others, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counted
 
 
 @njit(cache=True)
@@ -209,12 +217,14 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
     logs = np.zeros(n + 2, np.int64)
     for i in range(2, n + 2):
         logs[i] = logs[i // 2] + 1
-    costs, lowest = np.zeros(n), np.zeros((logs[n] + 1, n), np.int32)
+    costs, starts = np.zeros((logs[n] + 1, n)), np.zeros((logs[n] + 1, n), np.int64)
+    starts[0] = np.arange(n)
+    every_cost, every_start = costs.ravel(), starts.ravel()
     kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
-    begins, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counts = _sorted_kernel(
+    ones, others, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counts = _sorted_kernel(
         rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
     )
-    bought = np.zeros(begins.size, np.int32)
+    bought = np.zeros(ones.size, np.int32)
     counted = 0
     for i in range(steps):
         for t in range(n):
@@ -223,30 +233,28 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         for d in range(1, n + 1):
             if kinds[d] == kinds[d + 1]:
                 continue
-            _window_kernel(prefix, d, tops[d], costs, lowest)
+            _window_kernel(prefix, d, tops[d], costs, starts)
             for x in range(kinds[d], kinds[d + 1]):
-                place, flat, width = np.int64(begins[x]), np.int64(flat_lasts[x]), nodes[x]
-                s, free = place, costs[place] == 0.0  # where it is free nothing is cheaper, and nothing is worth more
-                if not free:
-                    k = logs[flat - place + 1]
-                    a, b = lowest[k, place], lowest[k, flat - (1 << k) + 1]
-                    s = a if costs[a] <= costs[b] else b
+                one, other = np.uint32(ones[x]), np.uint32(others[x])
+                here = every_cost[one] <= every_cost[other]
+                s, cost = every_start[one if here else other], every_cost[one if here else other]
                 if counts[x] > 1:
                     end = heads[x] + counts[x]
-                    bought[x] = _buyers_kernel(worth, heads[x], end, width * costs[s], np.int64(bought[x]))
-                    change[s] += bought[x] * weighted[x]
-                    change[s + d] -= bought[x] * weighted[x]
-                    continue
-                best = firsts[x] - width * costs[s]
-                if best <= 0.0:
-                    best, s = 0.0, np.int64(-1)
-                last = np.int64(lasts[x])
-                if flat < last and not free:
-                    later = values[tables[x] + flat + 1 - place :]
-                    s = _waiting_start_kernel(costs, lowest, logs, flat + 1, last, width, later, best, s)
-                if s >= 0:
-                    change[s] += weighted[x]
-                    change[s + d] -= weighted[x]
+                    bought[x] = _buyers_kernel(worth, heads[x], end, nodes[x] * cost, np.int64(bought[x]))
+                    sold = bought[x] * weighted[x]
+                else:
+                    best = firsts[x] - nodes[x] * cost
+                    sold = weighted[x] if best > 0.0 else 0.0
+                    flat, last = np.int64(flat_lasts[x]), np.int64(lasts[x])
+                    if flat < last and cost > 0.0:  # where it is free nothing is cheaper, nor is it worth more
+                        found = s if best > 0.0 else np.int64(-1)
+                        later = values[tables[x] :]
+                        s = _waiting_start_kernel(
+                            costs, starts, logs, flat + 1, last, nodes[x], later, max(0.0, best), found
+                        )
+                        s, sold = (s, weighted[x]) if s >= 0 else (np.int64(0), 0.0)
+                change[s] += sold  # most often nothing: adding it is faster than asking
+                change[s + d] -= sold
         demand, length, highest = 0.0, step / np.sqrt(1.0 + i), 0.0
         for t in range(n):
             demand += change[t]
