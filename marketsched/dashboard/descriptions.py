@@ -21,8 +21,8 @@ HELP = {
     "schedule up to this round, even one made with full knowledge of the run.",
     "utilities": "Value minus payment of completed jobs, per owner, with 95 % intervals over owners. The groups have "
     "different owners and jobs, so their difference does not measure the gain of a lie; marketsched audit does.",
-    "why": "The menu this job had at submission, for the arrival and duration that occurred. The plan takes the start "
-    "with the highest expected surplus, (1 - failure) x (value - price), averaged over the durations in the report.",
+    "why": "The menu this job had for the arrival and duration that occurred: at its submission where the mechanism plans "
+    "then, else at its arrival. The start with the highest expected surplus, (1 - failure) x (value - price), is taken.",
 }
 MEANINGS = {
     "round": "Rounds played, and rounds in all.",
@@ -184,20 +184,27 @@ def _case(story: Story) -> str:
 def _choice(story: Story) -> str:
     reason = story.reason
     if not reason.has_menu:
-        return "This mechanism plans nothing at submission: a job is placed when it is ready, by what is free then."
+        return (
+            "This mechanism plans nothing at submission: a job is placed when it is ready, by what is free then. Prices "
+            "are those at submission."
+        )
     if not reason.starts.size:
         return "No start is worth anything any more, so the job is not run in this case."
     best = int(reason.surpluses.argmax())
     if reason.chosen is None:
         worth = reason.surpluses[best]
-        seen = "none is on sale" if math.isinf(worth) else f"the best is worth {amount(float(worth))}"
-        return f"The plan does not run it in this case: of {_count(reason.starts.size, 'start')}, {seen}."
+        missing = "nodes are free for none" if reason.at_arrival else "none is on sale"
+        seen = missing if math.isinf(worth) else f"the best has an expected surplus of {amount(float(worth))}"
+        how = "It is not run" if reason.at_arrival else "The plan does not run it in this case"
+        return f"{how}: of {_count(reason.starts.size, 'start')}, {seen}."
     i = int(reason.chosen - reason.starts[0])
     waits = int(reason.chosen - reason.arrival)
+    failure = "" if math.isnan(reason.failures[i]) else f"failure {reason.failures[i]:.1%}, "
     when = "at once" if waits == 0 else f"after {_count(waits, 'round')} of waiting"
     return (
-        f"The plan starts it {when}, in round {reason.chosen:,}: value {amount(float(reason.values[i]))}, price "
-        f"{amount(float(reason.prices[i]))}, failure {reason.failures[i]:.1%}, expected surplus "
+        f"{'At its arrival it books a start' if reason.at_arrival else 'The plan starts it'} {when}, in round "
+        f"{reason.chosen:,}: value {amount(float(reason.values[i]))}, price {amount(float(reason.prices[i]))}, {failure}"
+        f"expected surplus "
         f"{amount(float(reason.surpluses[i]))}, the highest of {_count(reason.starts.size, 'start')}."
     )
 

@@ -1,25 +1,28 @@
-r"""The reasons for a job's placement: the menu at its submission, start by start.
+r"""The reasons for a job's placement: the menu at its submission, or at its arrival, start by start.
 
 A mechanism wrapped in `WatchedMechanism` plays as it would alone, but what each report meets is kept:
 for the case of arrival and signal that really comes about, every start's value, price, failure
-estimate and expected surplus, the terms of (3). The watcher knows what will happen, the mechanism
-does not.
+estimate and expected surplus, the terms of (3). Where prices are made at arrival, what the report met at submission
+gives way to what its job met then. The watcher knows what will happen, the mechanism does not.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.bid_price.entries import ArrivalMenu
+from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.forwarding import Forwarding
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.limits import last_useful_completion
-from marketsched.mechanisms.mechanism import JobId, LaunchPlan, Mechanism
+from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
@@ -56,9 +59,11 @@ class Reason:
     surpluses : ndarray
         Expected value minus price, failures taken into account: the objective of the plan.
     chosen : int or None
-        The start the mechanism planned; None: none.
+        The start the mechanism planned, or booked at arrival; None: none.
     has_menu : bool
-        Whether the mechanism plans at submission.
+        Whether these starts were on offer: at submission, or at arrival.
+    at_arrival : bool
+        Whether they were on offer when the job arrived.
     """
 
     name: JobId
@@ -75,6 +80,7 @@ class Reason:
     surpluses: NDArray[np.float64]
     chosen: int | None
     has_menu: bool
+    at_arrival: bool = False
 
 
 class WatchedMechanism(Forwarding):
@@ -95,6 +101,9 @@ class WatchedMechanism(Forwarding):
         self._max_delay = max_delay
         self._happens = happens
         self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
+        self._arrived: list[JobId] = []
+        if mechanism.posts_menus_at_arrival:
+            mechanism.keep_menus()
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Submit a report, and keep its menu."""
@@ -106,16 +115,39 @@ class WatchedMechanism(Forwarding):
             self.reasons.popitem(last=False)
         return plan
 
+    def arrive(self, job: JobId, signal: Signal = None) -> None:
+        """Report an arrival, whose menu is looked at when the round is cleared."""
+        super().arrive(job, signal)
+        self._arrived.append(job)
+
+    def advance(self) -> list[Event]:
+        """Clear the round, and replace the reasons of jobs that met a menu when they arrived in it."""
+        events = super().advance()
+        for job in self._arrived if self.inner.posts_menus_at_arrival else ():
+            with suppress(EventError):  # there is none where nothing was worth anything any more
+                menu, reason = self.inner.menu_at_arrival(job), self.reasons.get(job)
+                if reason is not None and reason.foreseen and isinstance(menu, ArrivalMenu):
+                    self.reasons[job] = self._at_arrival(reason, menu)
+        self._arrived.clear()
+        return events
+
+    def _at_arrival(self, reason: Reason, menu: ArrivalMenu) -> Reason:
+        """Return the reason of a job that has arrived in the case that was foreseen."""
+        law, width = reason.report.law, reason.report.concurrency
+        durations, shares, _ = _durations(law, int(law.group_of(reason.arrival, reason.signal)))
+        each = [menu.prices(width, d, reason.starts.size) for d in durations.tolist()]
+        prices = np.where(np.isfinite(each).all(axis=0), shares @ np.nan_to_num(each, posinf=0.0), np.inf)
+        booked = self.inner.booked(reason.name, int(durations[0]))
+        return replace(
+            reason, prices=prices, surpluses=reason.values - prices, chosen=None if booked is None else booked[0],
+            has_menu=True, at_arrival=True,
+        )  # fmt: skip
+
     def _look(self, job: JobId, sow: StatementOfWork) -> dict[str, Any]:
         """Return what the report meets before it is submitted."""
         law, now = sow.law, self.inner.round
         group, foreseen = self._case(job, sow, now)
-        low, high = int(law.offsets[group]), int(law.offsets[group + 1])
-        durations, weights = law.durations[low:high], law.probabilities[low:high]
-        mass = float(weights.sum())
-        if mass > 0:  # what cannot happen does not count, not even an infinite price
-            durations, weights = durations[weights > 0], weights[weights > 0]
-        shares = weights / mass if mass > 0 else np.full(weights.size, 1.0 / weights.size)
+        durations, shares, mass = _durations(law, group)
         arrival = int(law.group_arrivals[group])
         last = last_useful_completion(sow, self._max_delay, self.inner.horizon)
         n_starts = max(0, last - int(durations.min()) - arrival + 1)
@@ -182,3 +214,13 @@ class WatchedMechanism(Forwarding):
         begin = np.arange(n_starts)[:, np.newaxis]
         rent: NDArray[np.float64] = concurrency * (before[begin + durations] - before[begin])
         return rent
+
+
+def _durations(law: Law, group: int) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Return the durations of one case, their shares of its probability, and that probability."""
+    low, high = int(law.offsets[group]), int(law.offsets[group + 1])
+    durations, weights = law.durations[low:high], law.probabilities[low:high]
+    mass = float(weights.sum())
+    if mass > 0:  # what cannot happen does not count, not even an infinite price
+        durations, weights = durations[weights > 0], weights[weights > 0]
+    return durations, weights / mass if mass > 0 else np.full(weights.size, 1.0 / weights.size), mass

@@ -130,7 +130,7 @@ def _table_of(claims: pd.DataFrame, reasons: Mapping[str, int]) -> WordTable:
     table.add_column("", overflow="fold", min_width=30)
     for title in ("paper", "ours", "[95 %]", "single seeds"):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("verdict")  # wraps: no mark is cut off
     for row in claims.to_dict(orient="records"):
         mark = f" ({reasons[row['reason']]})" if row["reason"] else ""
         cells = (

@@ -12,7 +12,16 @@ from marketsched import results
 from marketsched.results.kinds import ResultKind
 from marketsched.results.owners import FEWEST
 from marketsched.results.tables import columns_of
-from marketsched.results.views import View, amount, flat, percent, plain_table, told_of_log, warnings_of
+from marketsched.results.views import (
+    View,
+    amount,
+    at_least_percent,
+    flat,
+    percent,
+    plain_table,
+    told_of_log,
+    warnings_of,
+)
 from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
@@ -178,8 +187,8 @@ def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
         table.add_column("expected", justify="right", style="dim")
 
     def row(label: str, welfare: float, key: str | None = None) -> None:
-        by_dual = percent(welfare / dual) if dual > 0 else "-"
-        by_reports = [percent(min(1.0, welfare / certificate))] if planned else []
+        by_dual = at_least_percent(welfare / dual) if dual > 0 else "-"
+        by_reports = [at_least_percent(min(1.0, welfare / certificate))] if planned else []
         told = [_expectation(expected.get(key or ""), percent)] if "share_of_best" in expected else []
         table.add_row(label, amount(welfare), by_dual, *by_reports, *told)
 
@@ -209,7 +218,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     share = summary.get("share_of_best")
     if share is not None:
         found.append(
-            f"welfare is at least {percent(share)} of the best schedule in hindsight (a dual bound, over what really "
+            f"welfare is at least {at_least_percent(share)} of the best schedule in hindsight (a dual bound, over what really "
             "happened)"
         )
     if bounds.get("certificate_valid") and bounds["certificate_jobs"] < bounds["certificate_of"]:

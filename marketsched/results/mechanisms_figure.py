@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from marketsched.results.answers import asked_of, rival_of
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
-from marketsched.results.views import ratio_text
+from marketsched.results.views import at_least_percent, percent, ratio_text
 
 RATIO, WELFARE, REVENUE, OTHER = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1], "#777777"
 FAR = 3.0  # a promised constant above so many times the largest ratio is a note, and not drawn
@@ -183,7 +183,8 @@ def _draw_shares(axes: Axes, rows: list[dict[str, Any]]) -> None:
         drawn = np.minimum(shares, 1.16)  # owners may pay more than all is worth: the figure beside it says so
         axes.barh(y + shift, drawn, height=0.3, color=colour)
         for place, share in zip(y + shift, shares, strict=True):
-            text = f"{100 * share:.1f} %" if share < 10 else f"{share:.2g} times"
+            shown = at_least_percent if key == "welfare_share" else percent  # as in the table
+            text = shown(share) if share < 10 else f"{share:.2g} times"
             axes.text(min(share, 1.0) + 0.012, place, text, va="center", fontsize=10, color=INK)
     axes.set_xlim(0, 1.16)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])

@@ -107,7 +107,7 @@ class Result:
         figures = ""
         if "welfare" in self.outcome:
             share = self.outcome.get("share_of_best")
-            of_best = "" if share is None else f", at least {share:.1%} of the best"
+            of_best = "" if share is None else f", {share:.1%} of a bound on the best"
             figures = f"; welfare {self.outcome['welfare']:,.6g}{of_best}"
         return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'}{figures})"
 

@@ -24,7 +24,13 @@ from marketsched.results.word_table import WordTable
 MOST = 10  # losers, and winners, that a table has
 NAMED = 3  # losers in the figure
 LOSS, GAIN, OPEN = OKABE_ITO[5], OKABE_ITO[0], GREY
-SCALE = {"own": 100.0}  # points; waits have a unit of their own
+HEADINGS = {  # headings of those of whom it rises and falls, clear of 0 and in few runs
+    "wait_rounds": (("wait longer", "wait less"), ("waited longer, in so few runs", "waited less, in so few runs")),
+    "own": (
+        ("get more of their own value", "get less of it"),
+        ("got more, in so few runs", "got less, in so few runs"),
+    ),
+}
 
 
 def versus_sentences(result: Result) -> list[str]:
@@ -45,14 +51,14 @@ def versus_sentences(result: Result) -> list[str]:
 
 
 def versus_view(result: Result) -> list[Text | WordTable]:
-    """Return the table of the largest losers and winners by wait, ready to print with rich; none without a rival."""
+    """Return the table of the largest losers and winners, ready to print with rich; none without a rival."""
     table = _tables(result).get(None)
     if table is None:
         return []
     unit, per = _unit(table, result.meta)
     asked, rival, who = asked_of(result.records(), result.meta), result.meta["against"], _who(result.meta)
     shown = plain_table("jobs", f"wait,\n{unit}", "change", "own value,\n%", "change", first=who[:-1], room=10)
-    for title, rows in _longest_and_shortest(table, result.meta["runs"] < FEW).items():
+    for title, rows in _losers_and_winners(table, result.meta["runs"] < FEW).items():
         if len(rows):
             shown.add_row(title)
         for row in _records(rows):
@@ -133,14 +139,16 @@ def _worst(losers: pd.DataFrame, name: str, per: float, unit: str, who: str) -> 
     return f" (most {who[:-1]} {row['owner']}, {per * row[name]:+,.1f} ± {half:,.1f} {unit})"
 
 
-def _longest_and_shortest(table: pd.DataFrame, all_of_them: bool) -> dict[str, pd.DataFrame]:
-    """Return those who wait longest and least in comparison, clear of 0 unless there are too few runs."""
-    clear, words = directions(table, "wait_rounds"), ("wait longer", "wait less")
-    if all_of_them:
-        clear = np.sign(np.nan_to_num(table["wait_rounds"].to_numpy())).astype(np.int64)
-        words = "waited longer, in so few runs", "waited less, in so few runs"
-    longer, less = table[clear > 0].nlargest(MOST, "wait_rounds"), table[clear < 0].nsmallest(MOST, "wait_rounds")
-    return dict(zip(words, (longer, less), strict=True))
+def _losers_and_winners(table: pd.DataFrame, few: bool) -> dict[str, pd.DataFrame]:
+    """Return those with the largest changes by wait, then others by own value, clear of 0 unless runs are few."""
+    found, shown = {}, np.zeros(len(table), bool)
+    for name, words in HEADINGS.items():
+        clear = np.sign(np.nan_to_num(table[name].to_numpy())).astype(np.int64) if few else directions(table, name)
+        for sign, word in zip((1, -1), words[few], strict=True):
+            rows = table[(clear == sign) & ~shown]
+            found[word] = rows.loc[rows[name].abs().nlargest(MOST).index]
+            shown |= table.index.isin(found[word].index)
+    return found
 
 
 def _draw(axes: Axes, table: pd.DataFrame, name: str, per: float, title: str, loss: int) -> None:

@@ -16,6 +16,7 @@ from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import InvalidParameterError, MissingDataError, TableValue, UnknownNameError
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.results.market_kind import remarks, summary_view
+from marketsched.results.views import at_least_percent
 from refusals import refused
 from tiny_scenarios import TINY, setup, tiny
 
@@ -367,7 +368,7 @@ def test_the_summary_says_what_is_asked_for():
         "first come, first served, price 0",
         "at the best price in hindsight",
         "50.0 % ± 10.0 %",
-        f"welfare is at least {100 * found['share_of_best']:.1f} % of the best schedule in hindsight",
+        f"welfare is at least {at_least_percent(found['share_of_best'])} of the best schedule in hindsight",
         "durations revealed",
     ):
         assert words in text, words

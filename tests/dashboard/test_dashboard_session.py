@@ -69,8 +69,10 @@ def test_a_session_is_the_run_with_the_same_settings(mechanism):
 
 def test_watching_changes_nothing():
     """With paths drawn afresh for each submission, and with kept ones."""
-    for refresh in ("submission", 0.1):
-        scenario = SMALL.with_mechanism("posted-price", {"oracle.refresh": refresh, "oracle.samples": 50})
+    posted = [
+        SMALL.with_mechanism("posted-price", {"oracle.refresh": x, "oracle.samples": 50}) for x in ("submission", 0.1)
+    ]
+    for scenario in (*posted, SMALL.with_mechanism("bid-price")):
         tables = []
         for watched in (False, True):
             rng = np.random.default_rng(5)
@@ -80,6 +82,26 @@ def test_watching_changes_nothing():
                 object.__setattr__(setup, "mechanism", WatchedMechanism(setup.mechanism, setup.max_delay, happens))
             tables.append(Market(setup, rng).run().events)
         assert tables[0].equals(tables[1])
+
+
+def test_a_menu_at_arrival_is_what_the_job_met_and_paid():
+    """Of a busy market at bid prices: the start that was booked, at the price that was paid, best of what is shown."""
+    shown = session(mechanism="bid-price")
+    shown.step(1000)
+    jobs, booked = shown.market.result().jobs.set_index("name"), 0
+    for name, reason in shown._watched.reasons.items():
+        told = " ".join(sentences(shown.story(name)))
+        if jobs["arrival"].isna()[name] or not reason.foreseen or not reason.at_arrival:
+            continue
+        offered = reason.surpluses.max(initial=-np.inf)
+        if reason.chosen is None:
+            assert jobs["outcome"][name] == "dropped" and offered <= 1e-9 and "It is not run" in told
+            continue
+        booked += 1
+        i = reason.chosen - reason.starts[0]
+        assert reason.chosen == jobs["start"][name] and reason.surpluses[i] == pytest.approx(offered, abs=1e-9)
+        assert reason.prices[i] == pytest.approx(jobs["payment"][name], abs=1e-9) and "At its arrival it books" in told
+    assert booked > 50 and (jobs["outcome"] == "dropped").any()
 
 
 def test_a_reason_is_the_menu_that_was_announced():
