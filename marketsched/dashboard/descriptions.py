@@ -21,8 +21,9 @@ HELP = {
     "schedule up to this round, even one made with full knowledge of the run.",
     "utilities": "Value minus payment of completed jobs, per owner, with 95 % intervals over owners. The groups have "
     "different owners and jobs, so their difference does not measure the gain of a lie; marketsched audit does.",
-    "why": "The menu this job had for the arrival and duration that occurred: at its submission where the mechanism plans "
-    "then, else at its arrival. The start with the highest expected surplus, (1 - failure) x (value - price), is taken.",
+    "why": "The menu this job had for the arrival and duration that occurred: at its submission where the mechanism "
+    "plans then, else at its arrival. The start with the highest expected surplus, (1 - failure) x (value - price), is "
+    "taken.",
 }
 MEANINGS = {
     "round": "Rounds played, and rounds in all.",
@@ -185,8 +186,8 @@ def _choice(story: Story) -> str:
     reason = story.reason
     if not reason.has_menu:
         return (
-            "This mechanism plans nothing at submission: a job is placed when it is ready, by what is free then. Prices "
-            "are those at submission."
+            "This mechanism plans nothing at submission: a job is placed when it is ready, by what is free then. "
+            "Prices are those at submission."
         )
     if not reason.starts.size:
         return "No start is worth anything any more, so the job is not run in this case."
@@ -201,11 +202,11 @@ def _choice(story: Story) -> str:
     waits = int(reason.chosen - reason.arrival)
     failure = "" if math.isnan(reason.failures[i]) else f"failure {reason.failures[i]:.1%}, "
     when = "at once" if waits == 0 else f"after {_count(waits, 'round')} of waiting"
+    how = "At its arrival it books a start" if reason.at_arrival else "The plan starts it"
     return (
-        f"{'At its arrival it books a start' if reason.at_arrival else 'The plan starts it'} {when}, in round "
-        f"{reason.chosen:,}: value {amount(float(reason.values[i]))}, price {amount(float(reason.prices[i]))}, {failure}"
-        f"expected surplus "
-        f"{amount(float(reason.surpluses[i]))}, the highest of {_count(reason.starts.size, 'start')}."
+        f"{how} {when}, in round {reason.chosen:,}: value {amount(float(reason.values[i]))}, price "
+        f"{amount(float(reason.prices[i]))}, {failure}expected surplus {amount(float(reason.surpluses[i]))}, "
+        f"the highest of {_count(reason.starts.size, 'start')}."
     )
 
 

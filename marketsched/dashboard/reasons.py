@@ -134,7 +134,9 @@ class WatchedMechanism(Forwarding):
     def _at_arrival(self, reason: Reason, menu: ArrivalMenu) -> Reason:
         """Return the reason of a job that has arrived in the case that was foreseen."""
         law, width = reason.report.law, reason.report.concurrency
-        durations, shares, _ = _durations(law, int(law.group_of(reason.arrival, reason.signal)))
+        group = law.group_of(reason.arrival, reason.signal)
+        assert group is not None  # the case was foreseen
+        durations, shares, _ = _durations(law, int(group))
         each = [menu.prices(width, d, reason.starts.size) for d in durations.tolist()]
         prices = np.where(np.isfinite(each).all(axis=0), shares @ np.nan_to_num(each, posinf=0.0), np.inf)
         booked = self.inner.booked(reason.name, int(durations[0]))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from marketsched.results.answers import answer_of, rival_of
 from marketsched.results.kinds import ResultKind
+from marketsched.results.mechanisms_figure import MOST
 from marketsched.results.mechanisms_kind import (
     BOUNDS,
     answer_head,
@@ -93,7 +94,7 @@ class LoadsKind(ResultKind):
 
     def figures(self, result: Result) -> dict[str, Figure]:
         found = {"figure": _loads_figure(result)} if result.summary["share"].notna().any() else {}
-        return found | drawn_owners(result)
+        return found | drawn_owners(result, result.meta["mechanisms"][:MOST])
 
 
 def _flat_rows(table: Any, row: Mapping[str, Any], known: bool) -> None:
@@ -161,7 +162,9 @@ def _loads_figure(result: Result) -> Figure:
         right.axhline(0.0, **_flat_look("best_flat"))
         for place, label in enumerate(labels):
             own = [row for row in rows if row["mechanism"] == label]
-            x = [loads.index(row["load"]) + 0.09 * (place - (len(labels) - 1) / 2) for row in own]
+            x = [
+                loads.index(row["load"]) + min(0.04, 0.3 / len(labels)) * (place - (len(labels) - 1) / 2) for row in own
+            ]
             _line(left, x, own, "share", place)
             _line(right, x, own, "over_best_flat", place)
         left.set_title("welfare, % of the bound on the best schedule", fontsize=12, loc="left")

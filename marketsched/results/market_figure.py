@@ -154,11 +154,11 @@ class TimeAxis:
                 return f"{rounds * self.seconds / seconds:.3g} {unit}"
         raise AssertionError("the last unit always fits")
 
-    def ticks(self) -> Locator:
-        """Place at most 15 ticks, in hours at times that divide a day."""
+    def ticks(self, most: int = 15) -> Locator:
+        """Place at most so many ticks, in hours at times that divide a day."""
         if self.unit != "hours":
-            return MaxNLocator(12, steps=[1, 2, 5, 10], integer=self.unit == "rounds")
-        return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24) if self.edges[-1] <= 15 * hours))
+            return MaxNLocator(min(12, most), steps=[1, 2, 5, 10], integer=self.unit == "rounds")
+        return MultipleLocator(next(hours for hours in (1, 2, 3, 6, 12, 24, 48, 96) if self.edges[-1] <= most * hours))
 
 
 def _draw_load(axes: Axes, result: _MarketTables, capacity: int, clock: TimeAxis, shared: bool) -> None:

@@ -218,8 +218,8 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     share = summary.get("share_of_best")
     if share is not None:
         found.append(
-            f"welfare is at least {at_least_percent(share)} of the best schedule in hindsight (a dual bound, over what really "
-            "happened)"
+            f"welfare is at least {at_least_percent(share)} of the best schedule in hindsight (a dual bound, over what "
+            "really happened)"
         )
     if bounds.get("certificate_valid") and bounds["certificate_jobs"] < bounds["certificate_of"]:
         found.append(

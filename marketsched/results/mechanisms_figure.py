@@ -52,7 +52,7 @@ def differences_figure(comparison: Result, seeds: str) -> Figure:
         panels[0].axvline(0, color=GREY, linewidth=1, zorder=1)
         if fair:
             _dots(panels[1], rows, "own_q10")
-            panels[1].set_title("worst tenth of owners, % of own value", fontsize=12, loc="left")
+            panels[1].set_title("own value of the worst tenth, %", fontsize=12, loc="left")
         panels[0].set_yticks(range(len(rows)), [_wrapped(row["mechanism"]) for row in rows])
         panels[0].set_ylim(len(rows) - 0.5, -0.6)
         for axes in panels:
@@ -141,7 +141,7 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
         )
         axes.plot(row["ratio_high"], y, "o", color=RATIO, markersize=7, zorder=4)
         axes.text(
-            row["ratio_high"], y - 0.2, ratio_text(row["ratio_low"], row["ratio_high"]), ha="center", va="bottom",
+            row["ratio_low"], y - 0.2, ratio_text(row["ratio_low"], row["ratio_high"]), ha="left", va="bottom",
             fontsize=11, color=INK,
         )  # fmt: skip
         _draw_promise(axes, y, row, right, row["promised_ratio"] in drawn)

@@ -55,7 +55,8 @@ class MechanismsKind(ResultKind):
     def view(self, result: Result) -> View:
         meta, rows = result.meta, result.records()
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
-        about = f"{meta['scenario']}: {len(rows)} mechanisms on the same jobs, {seeds_text(result)}{state}"
+        what = f"{len(rows)} mechanism{'s' * (len(rows) != 1)}"
+        about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         head = answer_head(answer_of(rows, meta), versus_sentences(result), about)
         log, more_of_log = told_of_log(meta)
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
@@ -81,7 +82,7 @@ class MechanismsKind(ResultKind):
         against = versus_figure(result)
         found = {"figure": differences_figure(result, seeds_text(result))}
         found |= {} if against is None else {"against": against}
-        found |= drawn_owners(result)
+        found |= drawn_owners(result, drawn_names(result))
         if "schedules" in result.tables:
             about, title = result.meta["schedules"], result.meta["scenario"]
             shown = result.schedules[result.schedules["mechanism"].isin(drawn_names(result))]
@@ -100,11 +101,11 @@ def answer_head(answer: str, more: Sequence[str], about: str) -> Text:
     return head
 
 
-def drawn_owners(result: Result) -> dict[str, Figure]:
+def drawn_owners(result: Result, named: Sequence[str]) -> dict[str, Figure]:
     """Return the figure of what owners get, by its name; none where too few owners have enough jobs."""
     if "owners" not in result.tables:
         return {}
-    drawn = owners_figure(result.tables["owners"], result.meta["scenario"], seeds_text(result))
+    drawn = owners_figure(result.tables["owners"], result.meta["scenario"], seeds_text(result), named)
     return {} if drawn is None else {"owners": drawn}
 
 

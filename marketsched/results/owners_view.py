@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.text import Text
 
-from marketsched.results.owners import FEWEST, FIGURES, WORST
+from marketsched.results.owners import FEWEST, FIGURES
 from marketsched.results.panels import GREY, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.views import Column, table_of
@@ -22,7 +22,6 @@ from marketsched.results.word_table import WordTable
 
 TITLES = ("owners, mean", "worst tenth", "worst owner")
 MOST_PANELS = 4
-MOST_NAMED = 6  # mechanisms that have a colour
 
 
 def owners_view(rows: Sequence[Mapping[str, Any]]) -> list[Text | WordTable]:
@@ -59,7 +58,7 @@ def tables_of_owners(result: Result) -> dict[str, pd.DataFrame]:
     return {title: result.tables[name] for name, title in titles.items() if name in result.tables}
 
 
-def owners_figure(owners: pd.DataFrame, title: str, about: str) -> Figure | None:
+def owners_figure(owners: pd.DataFrame, title: str, about: str, named: Sequence[str]) -> Figure | None:
     """Draw what owners get of their own value, from the owner that gets least to the one that gets most.
 
     Parameters
@@ -68,19 +67,19 @@ def owners_figure(owners: pd.DataFrame, title: str, about: str) -> Figure | None
         As of `marketsched.results.owners.owners_table`, with columns ``mechanism``, ``seed`` and perhaps ``load``.
     title, about : str
         Headline and caption.
+    named : sequence of str
+        Mechanisms that have a colour, as in the other figures; the others are grey.
 
     Returns
     -------
     Figure or None
-        12 inches wide, a panel a load; owners of all seeds together. The six mechanisms with the best worst tenth have
-        a colour, others are grey. None: too few owners have enough jobs.
+        12 inches wide, a panel a load; owners of all seeds together. None: too few owners have enough jobs.
     """
     counted = owners[(owners["jobs"] >= FEWEST) & owners["own"].notna()]
     if counted["owner"].nunique() < 2:
         return None
-    tenth = counted.groupby("mechanism")["own"].quantile(WORST).nlargest(MOST_NAMED)
     everybody = list(dict.fromkeys(counted["mechanism"]))
-    names = [name for name in everybody if name in tenth.index]
+    names = [name for name in everybody if name in named]
     grey = [name for name in everybody if name not in names]
     about += f"; grey: {len(grey)} more" if grey else ""
     loads = sorted(counted["load"].unique())[:MOST_PANELS] if "load" in counted else [None]

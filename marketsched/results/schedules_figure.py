@@ -97,7 +97,7 @@ def _draw_busy(axes: Axes, shares: NDArray[np.float64], clock: TimeAxis, colour:
     axes.plot(middles, 100 * _means(shares, width), color=colour, linewidth=1.1)
     axes.set_ylim(0, 104)
     axes.set_yticks([0, 50, 100])
-    axes.xaxis.set_major_locator(clock.ticks())
+    axes.xaxis.set_major_locator(clock.ticks(most=7))
     axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
 
 
@@ -108,7 +108,7 @@ def _means(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
 
 
 def gantt_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) -> Figure:
-    """Draw who is on which node in the window in which most nodes wait, one chart for each mechanism.
+    """Draw who is on which node in the window in which jobs for most nodes wait, one chart for each mechanism.
 
     A job takes the lowest nodes that are free when it starts, so that it may be in several pieces; neighbours
     differ in brightness.
@@ -148,7 +148,7 @@ def gantt_figure(schedules: pd.DataFrame, about: Mapping[str, Any], title: str) 
         seen = sorted(schedules["class"].unique().tolist())
         handles = [Patch(color=CLASSES[each][1], label=CLASSES[each][0]) for each in seen if each in CLASSES]
         figure.text(0.012, 1 - 0.15 / height, title, fontsize=15, fontweight="bold", va="top", color=INK)
-        about_text = f"seed {about['seed']}, {length} rounds in which most nodes wait"
+        about_text = f"seed {about['seed']}, {length} rounds in which jobs for most nodes wait"
         figure.text(0.985, 1 - 0.17 / height, about_text, fontsize=11, va="top", ha="right", color=MUTED)
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.005, 1 - 0.42 / height)}
         figure.legend(handles=handles, ncols=len(handles), frameon=False, fontsize=11, **place)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from marketsched.config.strict_yaml import dump_yaml
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
-from marketsched.results.views import cell, plain_table, told
+from marketsched.results.views import amount, cell, plain_table, told
 from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
@@ -88,15 +89,36 @@ def _measures_of(table: pd.DataFrame) -> list[str]:
 
 
 def labels_of(meta: Mapping[str, Any]) -> dict[int, str]:
-    """Return what makes each case different, in words."""
+    """Return what makes each case different, in words: only what differs, by the last words of its keys."""
     cases = meta.get("cases", [])
     several = len({each["scenario"]["name"] for each in cases}) > 1
-    found = {}
+    parts: dict[str, list[Mapping[str, Any]]] = {}  # whole parts of a scenario, written as one value
     for each in cases:
-        words = [each["scenario"]["name"]] if several or not each["labels"] else []
-        words += [f"{name} = {cell('value', value)}" for name, value in each["labels"].items()]
+        for name, value in each["labels"].items():
+            if isinstance(value, Mapping):
+                parts.setdefault(name, []).append(value)
+    same = {name: {key for key in own[0] if all(x.get(key) == own[0][key] for x in own)} for name, own in parts.items()}
+    values = [{name: _in_words(x, same.get(name, ())) for name, x in each["labels"].items()} for each in cases]
+    keys = list(dict.fromkeys(name for own in values for name in own))
+    keys = [name for name in keys if len(cases) == 1 or len({own.get(name) for own in values}) > 1]
+    short = {name: name.removesuffix(".name").rpartition(".")[2] for name in keys}
+    found = {}
+    for each, own in zip(cases, values, strict=True):
+        words = [each["scenario"]["name"]] if several or not any(name in own for name in keys) else []
+        titles = {name: short[name] if [*short.values()].count(short[name]) == 1 else name for name in keys}
+        words += [f"{titles[name]} = {own[name]}" for name in keys if name in own]
         found[int(each["case"])] = ", ".join(words)
     return found
+
+
+def _in_words(value: Any, same: Collection[str] = ()) -> str:
+    """Return a value as a label: a part of a scenario by its name, and by entries that are not the ``same`` in all."""
+    if not isinstance(value, Mapping):
+        return cell("value", value)
+    title = next((str(value[key]) for key in ("name", "kind") if key in value), "")
+    entries = {key: x for key, x in value.items() if key not in ("name", "kind", *same) and x not in ({}, None)}
+    more = [_in_words(x) if key == "parameters" else f"{key}={_in_words(x)}" for key, x in entries.items()]
+    return ":".join([title, *more]).removeprefix(":")
 
 
 def groups_of(table: pd.DataFrame, labels: Mapping[int, str]) -> list[tuple[str, str, pd.DataFrame]]:
@@ -144,7 +166,7 @@ def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTab
 def _plus_minus(values: pd.Series[float]) -> str:
     found = spread(values)
     half = (found.high - found.low) / 2
-    return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {told(float(f'{half:.2g}'))}"
+    return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {amount(float(f'{half:.2g}'))}"
 
 
 def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTable | None, list[str]]:
@@ -185,8 +207,8 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
             axes.set_xlabel(measure)
             axes.grid(axis="x", color="#e4e4e4")
             axes.set_axisbelow(True)
-            axes.locator_params(axis="x", nbins=5)
-        panels[0].set_yticks(range(len(cases)), [_clipped(case) for case in cases], parse_math=False)
+            axes.locator_params(axis="x", nbins=4)
+        panels[0].set_yticks(range(len(cases)), [_wrapped(case) for case in cases], parse_math=False)
         panels[0].set_ylim(len(cases) - 0.4, -0.6)
         if policies != [""]:
             handles, names = panels[0].get_legend_handles_labels()
@@ -194,5 +216,6 @@ def sweep_figure(table: pd.DataFrame, labels: Mapping[int, str]) -> Figure | Non
     return figure
 
 
-def _clipped(words: str, most: int = 44) -> str:
-    return words if len(words) <= most else words[: most - 1] + "…"
+def _wrapped(words: str) -> str:
+    """Break a label into at most three lines."""
+    return textwrap.fill(words, 40, max_lines=3, placeholder=" …")

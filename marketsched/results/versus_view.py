@@ -94,6 +94,7 @@ def versus_figure(result: Result) -> Figure | None:
         _draw(left, table, "wait_rounds", per, f"change of the mean wait, {unit}", loss=1)
         _draw(right, table, "own", 100.0, "change of own value, points", loss=-1)
         for axes in (left, right):
+            axes.set_xticks([])
             axes.set_xlabel(f"{_who(result.meta)}, the largest loss first")
     return figure
 

@@ -31,10 +31,10 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`. ``by`` is ``all``, ``class`` or ``owner``; ``started`` counts jobs whose
-        last run was not taken back (one that an eviction ended counts), ``wait_rounds`` is their mean, from the
-        arrival to the start of that run, ``bounded_slowdown`` that over those that were completed; NaN if there is none. ``paid`` and
-        ``value`` are sums, credits.
+        Columns `COLUMNS`. ``by`` is ``all``, ``class`` or ``owner``; ``started`` counts jobs whose last run was not
+        taken back (one that an eviction ended counts), ``wait_rounds`` is their mean, from the arrival to the start of
+        that run, ``bounded_slowdown`` that over those that were completed; NaN if there is none. ``paid`` and ``value``
+        are sums, credits.
     """
     start, arrival, end = _times(jobs)
     figures = pd.DataFrame(

@@ -302,10 +302,24 @@ def test_means_of_a_sweep_have_t_intervals_and_paired_differences(tmp_path):
     assert found["Δ welfare"][0] == "" and told[1] < 5 < half  # pairs take out what seeds share
 
 
+def test_cases_are_called_by_what_differs():
+    def case(number, **labels):
+        return {"case": number, "labels": labels, "scenario": {"name": "market"}}
+
+    grid = [case(i, **{"mechanism.name": m, "workload.capacity": c, "seeds": 2})
+            for i, (m, c) in enumerate([("vcg", 70), ("vcg", 90), ("pay-your-bid", 70)])]  # fmt: skip
+    assert labels_of({"cases": grid})[1] == "mechanism = vcg, capacity = 90"
+    parts = [{"name": "vcg", "epsilon": 0}, {"name": "first-come", "epsilon": 0, "parameters": {"price": 1}}]
+    named = labels_of({"cases": [case(i, mechanism=part) for i, part in enumerate(parts)]})
+    assert named == {0: "mechanism = vcg", 1: "mechanism = first-come:price=1"}
+    alike = [case(0, **{"a.size": 1, "b.size": 1}), case(1, **{"a.size": 2, "b.size": 2})]
+    assert labels_of({"cases": alike})[0] == "a.size = 1, b.size = 1"  # one word for two keys would say nothing
+
+
 def test_a_single_seed_has_no_interval(tmp_path):
     cases = sweep_cases(0.0)
     found = cells(sweep_table(pd.DataFrame(sweep_rows(cases, [[3.0]])), labels_of({"cases": cases})))
-    assert found == {"case": ["mechanism.epsilon = 0"], "runs": ["1"], "welfare": ["3"]}
+    assert found == {"case": ["epsilon = 0"], "runs": ["1"], "welfare": ["3"]}
 
 
 def test_failed_runs_are_listed_and_not_averaged(tmp_path):

@@ -243,6 +243,8 @@ def read_spec(where: str | PathLike[str]) -> tuple[SweepSpec, Path]:
             f"{where} is a scenario: expected a sweep, that is `scenario: {Path(where).name}` in another file, "
             "with grid, overrides or seeds"
         )
+    if isinstance(found, dict) and Path(where).is_file():  # so that two without a name have folders of their own
+        found = {"name": Path(where).stem, **found}
     return SweepSpec.from_dict(found, source=str(where)), Path(where).parent
 
 
@@ -289,6 +291,11 @@ def runs_of(
     cases: list[Case] = []
     points = spec.changes()
     keys = list(dict.fromkeys(key for changed in points for key in changed))
+    for place in (change.partition("=")[0].strip() for change in changes):
+        if place in spec.grid or all(place in entry for entry in spec.overrides or [{}]):
+            raise InvalidParameterError(
+                f"{source}: {place} is varied there", place="--set", value=place, legal="another key"
+            )
     for base in spec.bases():
         content, name = (base, f"{source}: scenario") if isinstance(base, dict) else _read(base, Path(folder), source)
         content = with_changes(content, changes)

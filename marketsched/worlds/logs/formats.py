@@ -120,6 +120,9 @@ def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, st
 def _read(path: Path, kind: str, columns: tuple[tuple[str, str], ...], strict: bool, changed: int, size: int) -> JobLog:
     form = FORMATS[kind]
     read: Callable[..., JobLog] = _function(form.read)
-    if form.text:
-        return read(path, dict(columns), strict)
-    return read(path, strict) if form.counts else read(path)
+    try:
+        if form.text:
+            return read(path, dict(columns), strict)
+        return read(path, strict) if form.counts else read(path)
+    except InvalidParameterError as error:
+        raise error if error.source else error.within(str(path)) from None

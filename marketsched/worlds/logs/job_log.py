@@ -97,7 +97,7 @@ class JobLog:
             )
         rows = rows[usable]
         if rows.empty:
-            raise InvalidParameterError("no run is usable", place="log", legal="a submission, a length, processors")
+            raise InvalidParameterError("no run is usable", legal="a submission, a length, processors")
         counted["rows before an earlier submission, sorted"] = int((rows["submit_s"].diff() < 0).sum())
         rows = rows.astype({"processors": np.int64}).sort_values("submit_s", kind="stable", ignore_index=True)
         found = [*warnings, *([] if rows["user"].ne("").any() else [NO_USERS])]
