@@ -6,6 +6,7 @@ import copy
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from os import PathLike
@@ -13,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from marketsched.config.strict_yaml import parse_yaml, read_yaml
-from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError, shown
+from marketsched.mechanisms.errors import (
+    InvalidParameterError,
+    MarketschedError,
+    MissingDataError,
+    UnknownNameError,
+    shown,
+)
 from marketsched.mechanisms.registry import get, mechanism_names, names
 from marketsched.worlds.logs import KINDS
 
@@ -71,7 +78,7 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
         raise InvalidParameterError(f"scenario {str(where)!r} is a folder: expected a YAML file{such}")
     if not Path(where).exists():
         if _is_log_file(Path(where)):
-            raise UnknownNameError(f"log {str(where)!r}: no such file")
+            return _of_log(_in_data_folder(Path(where))), str(where)
         near = difflib.get_close_matches(Path(where).stem.lower(), scenario_names(), n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         if isinstance(where, str) and where in mechanism_names():
@@ -99,6 +106,16 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
             "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
         )
     return data, str(where)
+
+
+def _in_data_folder(log: Path) -> Path:
+    """Return where a log is that is not here: in the folder of recorded traces, if that is known."""
+    from marketsched.worlds.logs.formats import find_log  # pandas
+
+    with suppress(MissingDataError):
+        if (found := find_log(str(log))).is_file():
+            return found
+    raise UnknownNameError(f"log {str(log)!r}: no such file, here or in the folder that MARKETSCHED_DATA names")
 
 
 def _is_log_file(path: Path) -> bool:

@@ -9,8 +9,11 @@ local CHECK_USERS = nil
 local OPERATOR = nil
 local FREE_QOS = nil
 
-local function of_market(job)
-  if job.partition == nil or job.partition == "" then return IS_DEFAULT end
+local function of_market(job, partitions)
+  if job.partition == nil or job.partition == "" then
+    local own = partitions ~= nil and partitions[PARTITION] or nil
+    return IS_DEFAULT or (own ~= nil and own.flag_default ~= nil and own.flag_default ~= 0)
+  end
   for name in string.gmatch(job.partition, "[^,]+") do
     if name == PARTITION then return true end
   end
@@ -62,7 +65,7 @@ local function wanted_nodes(job)
 end
 
 function slurm_job_submit(job, partitions, uid)
-  if not of_market(job) then return slurm.SUCCESS end
+  if not of_market(job, partitions) then return slurm.SUCCESS end
   local name = string.match(job.comment or "", "^market:%s*(.+)$")
   if name == nil then
     return refuse("expected --comment=market:JOB, the name under which its statement of work was submitted")

@@ -90,8 +90,13 @@ class KeptMarket:
         self.aside: Aside | None = None  # the snapshot that is being written
         self._check_all = check_all
         asked = None if config is None else live_config(config)
-        if asked is None and not self.journal.file_is_there:  # opening would make an empty one
-            raise InvalidParameterError(NO_MARKET, legal=NEW_MARKET)
+        if not self.journal.file_is_there:  # opening would make an empty one
+            if asked is None:
+                raise InvalidParameterError(NO_MARKET, legal=NEW_MARKET)
+            try:
+                self._check_new(asked, make_clock, operator_token_file)
+            except InvalidParameterError as error:
+                raise error.within(str(config)) if isinstance(config, (str, Path)) else error from None
         self.journal.open()
         try:
             new = self._enter(asked, make_clock, operator_token_file)
@@ -103,6 +108,17 @@ class KeptMarket:
             self.journal.close()
             raise
 
+    @staticmethod
+    def _check_new(
+        config: LiveConfig, make_clock: Callable[[LiveConfig, str], Clock], token_file: str | Path | None
+    ) -> Clock:
+        """Return the clock of a new market, or raise what its mechanism refuses, before anything is written."""
+        LiveMarket(config)
+        clock = make_clock(config, utc_text_now())
+        clock.check_plausible(1, catch_up=True)
+        check_new_file(token_file)
+        return clock
+
     def _enter(
         self, config: LiveConfig | None, make_clock: Callable[[LiveConfig, str], Clock], token_file: str | Path | None
     ) -> bool:
@@ -111,11 +127,8 @@ class KeptMarket:
         if known is None:
             if config is None:
                 raise InvalidParameterError(NO_MARKET, legal=NEW_MARKET)
-            LiveMarket(config)  # raises what the mechanism refuses before anything is written
-            clock = make_clock(config, utc_text_now())
-            clock.check_plausible(1, catch_up=True)
+            clock = self._check_new(config, make_clock, token_file)
             made = utc_text(clock.now())
-            check_new_file(token_file)
             self.journal.make_market(config.name, config.stored(), made, __version__)
             self.config, self.created = config, made
         else:

@@ -203,11 +203,12 @@ class SlurmActions:
         if not durations:
             self.market.arrive(action.job, signal=signal, key=key)
             return
-        rounds = max(1, math.ceil(mate.limit * 60 / self.clock.seconds))
+        rounds = math.ceil(mate.limit * 60 / self.clock.seconds)  # 0: it has no limit
         if len(durations) == 1 and self.places:
             rounds = durations[0]  # of the first shape on its first kind, while its limit may be for all kinds
         if rounds not in durations:
-            why = f"a time limit of {rounds} rounds, where {', '.join(map(str, durations))} were announced"
+            limit = f"a time limit of {rounds} rounds" if rounds else "no time limit"
+            why = f"{limit}, where {', '.join(map(str, durations))} rounds were announced"
             self._cancel(Action("cancel", action.job, action.number, why))
             return
         self.market.arrive(action.job, signal=rounds, key=key)
@@ -237,7 +238,7 @@ class SlurmActions:
             for point in points:
                 point.setdefault("arrival", self.clock.round)
             statement.setdefault("concurrency", mate.nodes)
-            if statement["value"].get("kind") == "rank":
+            if isinstance(statement["value"], dict) and statement["value"].get("kind") == "rank":
                 statement["value"].setdefault("rank", rank_of(mate.nice))
             job = self._submit_once(f"{owner}.{label}", statement)
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError, MarketschedError) as error:

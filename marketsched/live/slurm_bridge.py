@@ -83,8 +83,17 @@ class SlurmBridge:
         self._qos: tuple[str, str] | None = None
 
     def check_market(self) -> None:
-        """Raise InvalidParameterError if the market sells other nodes, or other classes of nodes, than Slurm has."""
+        """Raise InvalidParameterError if the token is an owner's, or the market sells other nodes than Slurm has.
+
+        What the bridge does not see it takes for something that nobody announced, and cancels. So it has to see all
+        jobs of the market, and a partition that is there.
+        """
         market = self.market.market()
+        if "last_event" not in market:  # owners see their own jobs alone
+            raise InvalidParameterError("the token is an owner's, which does not see all jobs", legal="an operator's")
+        if not self.slurm.node_states(self.rules.partition):
+            there = ", ".join(self.slurm.partitions()) or "none"
+            raise InvalidParameterError(place="partition", value=self.rules.partition, legal=f"one of Slurm's: {there}")
         self._cluster, self._checked = market.get("cluster"), True
         if self.rules.qos is not None and "classes" in market:
             self._qos = self.rules.qos

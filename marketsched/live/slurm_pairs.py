@@ -10,7 +10,7 @@ two run.
 
 | market | Slurm | action |
 |---|---|---|
-| submitted | waits, held | arrive |
+| submitted | waits, held, for no other job | arrive |
 | submitted, arrived | can start, or runs | hold; or take the nodes away, as the bridge did not start it |
 | running | held | release, unless nodes are down and it has to wait |
 | running | over | complete, with its exit code |
@@ -180,7 +180,8 @@ def _mend_waiting(job: MarketJob, mate: SlurmJob | None) -> list[Action]:
     if mate.active:
         return [Action("stop", job.job, mate.id, "the market has not started it")]
     first = [] if mate.held else [Action("hold", job.job, mate.id)]
-    return [*first, *([Action("arrive", job.job, mate.id)] if job.state == "submitted" else [])]
+    ready = job.state == "submitted" and not mate.depends
+    return [*first, *([Action("arrive", job.job, mate.id)] if ready else [])]
 
 
 def _completion(job: MarketJob, mate: SlurmJob | None) -> Action:

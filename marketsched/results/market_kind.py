@@ -164,6 +164,9 @@ def _events_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     row("dropped", "dropped", amount)
     row("cancelled", "cancelled", amount)
     row("evicted", "evicted", amount)
+    for label, key in (("still running or waiting at the end", "unfinished"), ("never arrived", "never_arrived")):
+        if summary.get(key):
+            row(label, key, amount)
     if summary.get("requeues"):
         row("runs taken back", "requeues", amount)
         row("  node-rounds lost, with evictions", "lost_node_rounds", amount)

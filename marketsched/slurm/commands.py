@@ -57,7 +57,7 @@ class SlurmJob:
     restarts : int
         How many times it was put back into the queue.
     limit : int
-        Its time limit, minutes.
+        Its time limit, minutes; 0: none.
     partitions : tuple of str
         Those it may run in; of one that runs, the one it is in.
     leader : int
@@ -66,6 +66,8 @@ class SlurmJob:
         What makes it several jobs: "an array", "a heterogeneous job"; empty: it is one.
     begins_later : bool
         It was submitted with a time before which it does not start.
+    depends : bool
+        It waits for other jobs (``--dependency``).
     demand : NodeDemand
         What it takes of each of its nodes.
     qos : str
@@ -101,6 +103,7 @@ class SlurmJob:
     leader: int = 0
     parts: str = ""
     begins_later: bool = False
+    depends: bool = False
     demand: NodeDemand = field(default_factory=NodeDemand)
     qos: str = ""
     nice: int = 0
@@ -140,6 +143,7 @@ class SlurmJob:
             partitions=tuple(str(row.get("partition") or "").split(",")),
             leader=int(row.get("het_job_id") or row.get("array_job_id") or row["job_id"]),
             parts="a heterogeneous job" if row.get("het_job_id") else "an array" if row.get("array_job_id") else "",
+            depends=row["job_state"] == "PENDING" and bool(row.get("dependency")),
             begins_later=row["job_state"] == "PENDING" and bool(row.get("eligible_time")),
             demand=NodeDemand.of(row, int(row["node_count"] or 0)),
             qos=str(row.get("qos") or ""),
@@ -250,9 +254,14 @@ class Slurm:
         rows = (line.split() for line in self.run("sinfo", "-h", "-N", "-p", partition, "-o", "%N %T").splitlines())
         return {name: state.lower() for name, state in rows}
 
+    def partitions(self) -> list[str]:
+        """Return the names of all partitions."""
+        return list(dict.fromkeys(self.run("sinfo", "-h", "-o", "%R").split()))
+
     def usable_nodes(self, partition: str) -> int:
-        """Return how many nodes of a partition can run jobs now."""
-        return sum(map(_usable, self.node_states(partition).values()))
+        """Return how many nodes of a partition run jobs now or can: one that is drained behind its last job does."""
+        states = self.node_states(partition).values()
+        return sum(_usable(state) or (state.startswith("draining") and not state.endswith("*")) for state in states)
 
     def nodes(self, partition: str) -> list[SlurmNode]:
         """Return the nodes of a partition, with what jobs can have of each."""

@@ -85,8 +85,9 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     takes_back = True
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "no money: of an owner's values only their own order counts; a regular job that takes less of a node than is "
-        "not sold starts within a bound (not with one purse for all pools), and is never taken back; free runs may be",
+        "no money: of an owner's values over work only their own order counts; a regular job that takes less of a node "
+        "than is not sold starts within a bound (not with one purse for all pools), and is never taken back; free runs "
+        "may be",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 

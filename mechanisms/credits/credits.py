@@ -105,7 +105,8 @@ class Credits(OnCredit):
     has_purses: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "no money: of an owner's values only their own order counts, and no increasing map of them changes anything; "
+        "no money: of an owner's values over work only their own order counts, and no increasing map of that changes "
+        "anything; "
         "a regular job starts within a bound, and is never taken back; free runs may be",
         "accounts with shares; laws of durations and deadlines in reports",
     )

@@ -69,7 +69,7 @@ class FairTurns(QueueScheduler):
     standing: ClassVar[Standing] = Standing(
         "tested",
         "no prices; owners who used less of their share go first, with the job that matters most to them: only the "
-        "order of an owner's own values counts, never their size",
+        "order of an owner's own values over work counts, never their size",
         "accounts with shares, and each owner's own order",
     )
 

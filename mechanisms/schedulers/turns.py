@@ -6,8 +6,8 @@ round. Waiting jobs are tried in order of
 .. math:: (u_k + 1) / s_k,
 
 owners without a part last, among themselves by use; inside an owner the most important job first (`values.importance`),
-of equal ones who arrived first. Importance of different owners is never compared: any increasing map of what one owner
-reports, its values or its ranks, leaves everything as it is.
+of equal ones who arrived first. Importance of different owners is never compared: any increasing map of the importance
+of one owner's jobs, which is value over work or a rank, leaves everything as it is.
 """
 
 from __future__ import annotations

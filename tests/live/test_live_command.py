@@ -113,6 +113,9 @@ def test_a_day_on_the_command_line(tmp_path, monkeypatch):
         said = run("live", "serve", "market.yaml", "--db", "new.db", "--port", port, status=2)
         assert f"127.0.0.1:{port}: Address already in use: expected --port" in said
         assert not (tmp_path / "new.db").exists()
+    (tmp_path / "wide.yaml").write_text(dump_yaml(PLAIN | {"max_concurrency": PLAIN["capacity"] + 1}))
+    said = run("live", "serve", "wide.yaml", "--db", "new.db", "--port", "0", status=2)
+    assert "wide.yaml: max_concurrency = " in said and not (tmp_path / "new.db").exists()
     monkeypatch.delenv("MARKETSCHED_TOKEN_FILE")
     assert "no token is given: expected MARKETSCHED_TOKEN_FILE" in run("live", "status", status=2)
     assert "expected an address of the loopback" in run("live", "serve", "--host", "0.0.0.0", "--port", "0", status=2)

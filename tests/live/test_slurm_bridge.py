@@ -1,7 +1,11 @@
 """The bridge between a live market and a real Slurm: what each side does, the other follows."""
 
+from dataclasses import replace
+
 import pytest
 
+from marketsched.live.client import LiveClient
+from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.slurm import SlurmError
 from slurm_trials import WITH_SLURM, Trial, until
@@ -135,6 +139,37 @@ def test_processes_have_to_end_with_their_job(tmp_path):
         trial.bridge.check_cluster()
 
 
+def test_a_bridge_that_would_not_see_everything_does_not_start(tmp_path):
+    """With an owner's token, or of a partition that is not there, it would cancel and complete the jobs of others."""
+    with Trial(tmp_path) as trial:
+        job = trial.announce("a")
+        number = trial.batch(job)
+        trial.bridge.step()
+        trial.operator.advance()
+        trial.step_until(lambda: trial.slurm_state(number) == "RUNNING")
+        with (
+            LiveClient(trial.url, trial.token) as owner,
+            pytest.raises(InvalidParameterError, match="expected an oper"),
+        ):
+            SlurmBridge(owner, trial.slurm, trial.rules).step()
+        elsewhere = replace(trial.rules, partition="markt")
+        with pytest.raises(InvalidParameterError, match="partition = 'markt': expected one of Slurm's: market"):
+            SlurmBridge(trial.operator, trial.slurm, elsewhere).step()
+        assert trial.slurm_state(number) == "RUNNING" and trial.state(job) == "running"
+
+
+@pytest.mark.slow
+def test_a_job_that_waits_for_another_comes_after_it(tmp_path):
+    with Trial(tmp_path) as trial:
+        first, second = trial.announce("first"), trial.announce("second", rounds=(1, 2, 3, 4))
+        numbers = [trial.batch(first)]
+        numbers.append(trial.batch(second, options=(f"--dependency=afterany:{numbers[0]}",)))
+        trial.bridge.step()
+        assert [trial.state(job) for job in (first, second)] == ["arrived", "submitted"]
+        trial.slurm.cancel(numbers[0])
+        trial.step_until(lambda: trial.state(second) == "arrived")
+
+
 @pytest.mark.slow
 def test_a_failed_node_costs_nothing(tmp_path):
     with Trial(tmp_path) as trial:
@@ -159,6 +194,11 @@ def test_with_fewer_nodes_the_last_goes_and_starts_wait(tmp_path):
         trial.operator.advance()
         trial.step_until(lambda: [trial.slurm_state(number) for number in numbers] == ["RUNNING", "RUNNING"])
         trial.slurm.update(NodeName="n1", State="DRAIN", Reason="a new fan")
+        until(lambda: trial.slurm.node_states("market")["n1"] == "draining")
+        trial.bridge.step()  # its job ends there in peace, and the other has a node that is well
+        assert [trial.slurm_state(number) for number in numbers] == ["RUNNING", "RUNNING"]
+        trial.slurm.update(NodeName="n1", State="RESUME")
+        trial.slurm.update(NodeName="n1", State="FAIL", Reason="it will not last")
         again = f"{second}.r1"
         trial.step_until(lambda: trial.state(second) == "completed" and trial.state(again) == "arrived")
         assert trial.operator.job(second)["outcome"] == "node-failed"

@@ -18,6 +18,7 @@ WAITS = SlurmJob(7, "run", "ann", "market:ann.a", "PENDING", "", True, 1, 1.0, 0
 STATES = {
     "held": WAITS,
     "free": replace(WAITS, held=False),
+    "depends": replace(WAITS, depends=True),
     "runs": replace(WAITS, held=False, state="RUNNING", started=2.0),
     "done": replace(WAITS, held=False, state="COMPLETED", started=2.0, ended=3.0),
     "died": replace(WAITS, held=False, state="FAILED", started=2.0, ended=3.0, exit_code=3),
@@ -43,6 +44,7 @@ def kinds(job, *mates, **more):
         ("submitted", "free", ["hold", "arrive"]),
         ("submitted", "runs", ["stop"]),
         ("submitted", "done", []),
+        ("submitted", "depends", []),
         ("arrived", "held", []),
         ("arrived", "free", ["hold"]),
         ("arrived", "runs", ["stop"]),

@@ -100,7 +100,7 @@ class Trial:
         self.folder, self.announced, self.said = folder, folder / "announced", []
         lua = folder / "job_submit.lua"
         begin = {"free_qos": "free"} if credits else {}
-        lua.write_text(plugin_text(self.announced, default=True, check_users=not one_user, **begin))
+        lua.write_text(plugin_text(self.announced, default=False, check_users=not one_user, **begin))
         if credits:
             settings = {**PREEMPTING, **(settings or {})}
             accounting = Accounting(folder / "c", QOS, dict.fromkeys(users, "free"))
@@ -165,11 +165,11 @@ class Trial:
             self.bridge.step()
         return job
 
-    def batch(self, job, script="exec sleep 60", nodes=1, minutes=1):
+    def batch(self, job, script="exec sleep 60", nodes=1, minutes=1, options=()):
         """Submit a script for a job of the market; return Slurm's number."""
         return self.slurm.submit(
             f"#!/bin/sh\n{script}\n", f"--comment=market:{job}", f"--nodes={nodes}", f"--time={minutes}",
-            "--output=/dev/null", "--chdir=/",
+            "--output=/dev/null", "--chdir=/", *options,
         )  # fmt: skip
 
     def state(self, job):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,6 +56,20 @@ def header_of(path: Path) -> str:
     return text
 
 
+def _check_utf8(path: Path) -> None:
+    """Raise TraceError for the first line that is no UTF-8: Arrow would name another fault of the same row."""
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
+    with open_lines(path) as file:
+        while block := file.read(1 << 20):
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                line += error.object.count(b"\n", 0, error.start)
+                byte = f"byte {error.object[error.start]:#04x}"
+                raise TraceError(byte, place=f"{path}:{line}", legal="UTF-8 text") from None
+            line += block.count(b"\n")
+
+
 def separator_of(header: str) -> str:
     """Return what separates the columns of a header: the one of `SEPARATORS` that it has most of."""
     return max(SEPARATORS, key=header.count)
@@ -78,6 +93,7 @@ def read_text_table(path: Path) -> TextTable:
         If there is no such file.
     """
     header = header_of(path)
+    _check_utf8(path)
     names = names_in(header)
     faults: list[Fault] = []
 

@@ -108,7 +108,8 @@ def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:
     """Return which rows can be jobs, and how many cannot, each counted under the first reason."""
     reasons = {
         "rows left out: no submission time": ~(rows["submit_s"] >= 0),
-        "rows left out: no run time": rows["run_s"].isna() | (rows["run_s"] < 0),
+        "rows left out: an end before the start": rows["run_s"] < 0,
+        "rows left out: no run time": rows["run_s"].isna(),
         "rows left out: a run of 0 s": rows["run_s"] == 0,
         "rows left out: no processors": ~(rows["processors"] >= 1),
         f"rows left out: more than {MOST_PROCESSORS:,} processors": rows["processors"] > MOST_PROCESSORS,

@@ -10,6 +10,8 @@ from marketsched.worlds.traces.faults import Fault, left_out, none_can_be_read
 from marketsched.worlds.traces.swf import FIELDS, read_swf
 from marketsched.worlds.traces.tables import open_lines
 
+PARTS = (2, 3, 4)  # codes of status: a part of a run that goes on, and the last part of one
+SUMMED_UP = "rows left out: parts of a run that has a line of its own"
 _MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
 _THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
 
@@ -29,6 +31,9 @@ def swf_log(path: Path, strict: bool = False) -> JobLog:
     counted = left_out(faults, path, strict)
     if faults and table.empty:
         raise none_can_be_read(faults, path)
+    part = table["status"].isin(PARTS)
+    if (part := part & table["job"].isin(table.loc[~part, "job"])).any():
+        table, counted[SUMMED_UP] = table[~part], int(part.sum())
     table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
     machine, thanks = None, "a log in Standard Workload Format"
     with open_lines(path) as file:

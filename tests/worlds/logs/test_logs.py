@@ -23,7 +23,7 @@ from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.past import laws_of_histories
 from marketsched.worlds.logs.rule import LogRule
 from marketsched.worlds.logs.swf_logs import swf_log
-from marketsched.worlds.logs.text_logs import csv_log
+from marketsched.worlds.logs.text_logs import csv_log, sacct_log
 from marketsched.worlds.prediction import IntegerLaw, PredictionRule, duration_law
 from refusals import refused
 
@@ -69,6 +69,17 @@ def test_a_log_is_read_and_what_is_dropped_is_counted(swf):
         }
     market = market_of(log, Window(capacity=16), LogRule(), rng=0)
     assert market.notes["runs left out: wider than 16 nodes"] == 1 and len(market.jobs) == 3
+
+
+def test_parts_of_a_run_count_once(swf):
+    """Where a job has a line of its own beside those of its parts; parts alone are all that is known of theirs."""
+    lines = [
+        swf_line(1, 0, 900), swf_line(1, 0, 300, status=2), swf_line(1, 400, 600, status=3),
+        swf_line(2, 50, 80, status=2), swf_line(2, 300, 90, status=4),
+    ]  # fmt: skip
+    log = swf_log(swf(lines))
+    assert log.table["run_s"].tolist() == [900, 80, 90]
+    assert log.counted["rows left out: parts of a run that has a line of its own"] == 2
 
 
 def test_numbers_that_no_machine_has_are_left_out_and_counted():
@@ -250,6 +261,13 @@ def test_other_encodings_are_refused(tmp_path, encoding):
     (tmp_path / "bad.swf").write_bytes(swf_line(1, 2, 3).encode(encoding))
     refused(lambda: csv_log(tmp_path / "bad.csv"), "bad.csv:1", " UTF-8 text", error=TraceError)
     refused(lambda: swf_log(tmp_path / "bad.swf"), "bad.swf", "no row can be read (line 1: ", error=TraceError)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_row_that_is_no_text_is_named_whatever_else_it_has(tmp_path):
+    header, row = "JobID|User|Submit|ElapsedRaw|NNodes|State\n", "7|ann|2026-03-01T10:00:00|60|1|COMPLETED\n"
+    (tmp_path / "jobs.txt").write_bytes((header + 40_000 * row).encode() + b"8|\xe9nn|more|" + row.encode())
+    refused(lambda: sacct_log(tmp_path / "jobs.txt"), "jobs.txt:40002", "byte 0xe9", " UTF-8 text", error=TraceError)
 
 
 BAD_SWF = {
