@@ -189,7 +189,7 @@ class OneSide:
     """A market of a cluster, and a Slurm without nodes that is configured as given."""
 
     def __init__(self, resources, **configuration):
-        self.shown = {"cluster": {**CLUSTER, "resources": resources}}
+        self.shown = {"cluster": {**CLUSTER, "resources": resources}, "last_event": 0}
         self.found = {"ProctrackType": "proctrack/cgroup", **configuration}
 
     def market(self):
@@ -197,6 +197,9 @@ class OneSide:
 
     def nodes(self, partition):
         return []
+
+    def node_states(self, partition):
+        return {"n1": "idle"}
 
     def configuration(self):
         return self.found
