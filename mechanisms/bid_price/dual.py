@@ -91,17 +91,20 @@ def dual_prices(
 
 @njit(cache=True)
 def _window_kernel(prefix, length, top, costs, starts):  # type: ignore[no-untyped-def]
-    """Fill ``costs[k, s]``, the least price of ``length`` rounds from one of 2^k starts, s first, and the first of it.
+    """Fill row k of ``costs``, at s: the least price of ``length`` rounds from one of 2^k starts, s first.
 
-    Only k up to ``top`` is wanted; ``starts[0]`` is there already. Each row is made of neighbours in the row above, so
-    that one instruction makes several.
+    ``starts`` gets the first start that has it. Rows are as long as there are rounds, one behind the other; only k up
+    to ``top`` is wanted, and the first row of ``starts`` is there already. Each row is made of neighbours in the one
+    above, so that one instruction makes several.
     """
-    n = prefix.size - length  # windows that end inside
+    size = prefix.size - 1
+    n = size - length + 1  # windows that end inside
     for s in range(n):
-        costs[0, s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
+        costs[s] = np.rint((prefix[s + length] - prefix[s]) * 1e9) * 1e-9
     k, span = 0, 1
     while k < top and 2 * span <= n:
-        cost, start, lower, first = costs[k], starts[k], costs[k + 1], starts[k + 1]
+        row, below = k * size, (k + 1) * size
+        cost, start, lower, first = costs[row:below], starts[row:below], costs[below:], starts[below:]
         for s in range(n - 2 * span + 1):
             here = cost[s] <= cost[s + span]
             lower[s] = cost[s] if here else cost[s + span]
@@ -110,7 +113,7 @@ def _window_kernel(prefix, length, top, costs, starts):  # type: ignore[no-untyp
 
 
 @njit(cache=True)
-def _waiting_start_kernel(costs, starts, logs, first, last, width, values, best, found):  # type: ignore[no-untyped-def]
+def _waiting_start_kernel(costs, starts, size, logs, first, last, width, values, best, found):  # type: ignore[no-untyped-def]
     """Return the best of ``found``, of surplus ``best``, and the starts ``first .. last`` worth ``values[0]``, ....
 
     Values do not increase, so once the most that any later start could bring is no more than the best, none is.
@@ -118,13 +121,13 @@ def _waiting_start_kernel(costs, starts, logs, first, last, width, values, best,
     s = first
     while s <= last:
         k = logs[last - s + 1]
-        i = last - (1 << k) + 1
-        here = costs[k, s] <= costs[k, i]
-        ahead, cheapest = (starts[k, s], width * costs[k, s]) if here else (starts[k, i], width * costs[k, i])
+        one, other = k * size + s, k * size + last - (1 << k) + 1
+        at = one if costs[one] <= costs[other] else other
+        ahead, cheapest = starts[at], width * costs[at]
         while s <= ahead:  # behind the cheapest one the rest is asked again
             if values[s - first] - cheapest <= best:
                 return found
-            surplus = values[s - first] - width * costs[0, s]
+            surplus = values[s - first] - width * costs[s]
             if surplus > best:
                 best, found = surplus, s
             s += 1
@@ -217,9 +220,9 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
     logs = np.zeros(n + 2, np.int64)
     for i in range(2, n + 2):
         logs[i] = logs[i // 2] + 1
-    costs, starts = np.zeros((logs[n] + 1, n)), np.zeros((logs[n] + 1, n), np.int64)
-    starts[0] = np.arange(n)
-    every_cost, every_start = costs.ravel(), starts.ravel()
+    costs, starts = np.zeros((logs[n] + 1) * n), np.zeros((logs[n] + 1) * n, np.int64)
+    for s in range(n):
+        starts[s] = s
     kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
     ones, others, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counts = _sorted_kernel(
         rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
@@ -236,8 +239,8 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
             _window_kernel(prefix, d, tops[d], costs, starts)
             for x in range(kinds[d], kinds[d + 1]):
                 one, other = np.uint32(ones[x]), np.uint32(others[x])
-                here = every_cost[one] <= every_cost[other]
-                s, cost = every_start[one if here else other], every_cost[one if here else other]
+                at = one if costs[one] <= costs[other] else other
+                s, cost = starts[at], costs[at]
                 if counts[x] > 1:
                     end = heads[x] + counts[x]
                     bought[x] = _buyers_kernel(worth, heads[x], end, nodes[x] * cost, np.int64(bought[x]))
@@ -250,9 +253,10 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                         found = s if best > 0.0 else np.int64(-1)
                         later = values[tables[x] :]
                         s = _waiting_start_kernel(
-                            costs, starts, logs, flat + 1, last, nodes[x], later, max(0.0, best), found
+                            costs, starts, n, logs, flat + 1, last, nodes[x], later, max(0.0, best), found
                         )
-                        s, sold = (s, weighted[x]) if s >= 0 else (np.int64(0), 0.0)
+                        sold = weighted[x] if s >= 0 else 0.0
+                        s = max(s, 0)
                 change[s] += sold  # most often nothing: adding it is faster than asking
                 change[s + d] -= sold
         demand, length, highest = 0.0, step / np.sqrt(1.0 + i), 0.0
