@@ -126,7 +126,7 @@ class WatchedMechanism(Forwarding):
         for job in self._arrived if self.inner.posts_menus_at_arrival else ():
             with suppress(EventError):  # there is none where nothing was worth anything any more
                 menu, reason = self.inner.menu_at_arrival(job), self.reasons.get(job)
-                if reason is not None and reason.foreseen and isinstance(menu, ArrivalMenu):
+                if isinstance(menu, ArrivalMenu) and reason and reason.foreseen and reason.arrival == menu.now:
                     self.reasons[job] = self._at_arrival(reason, menu)
         self._arrived.clear()
         return events
