@@ -440,7 +440,8 @@ class Mechanism(ABC):
     def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:  # noqa: B027 - nothing to keep
         """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces.
 
-        To be called before the first round. By default nothing is kept.
+        To be called before the round in which they arrive. A later call takes the place of an earlier one, and what
+        other jobs faced may be dropped. By default nothing is kept.
         """
 
     def menu_at_arrival(self, job: JobId) -> object:

@@ -194,7 +194,7 @@ def _choice(story: Story) -> str:
     best = int(reason.surpluses.argmax())
     if reason.chosen is None:
         worth = reason.surpluses[best]
-        missing = "nodes are free for none" if reason.at_arrival else "none is on sale"
+        missing = "none has enough free nodes" if reason.at_arrival else "none is on sale"
         seen = missing if math.isinf(worth) else f"the best has an expected surplus of {amount(float(worth))}"
         how = "It is not run" if reason.at_arrival else "The plan does not run it in this case"
         return f"{how}: of {_count(reason.starts.size, 'start')}, {seen}."

@@ -102,8 +102,6 @@ class WatchedMechanism(Forwarding):
         self._happens = happens
         self.reasons: OrderedDict[JobId, Reason] = OrderedDict()
         self._arrived: list[JobId] = []
-        if mechanism.posts_menus_at_arrival:
-            mechanism.keep_menus()
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
         """Submit a report, and keep its menu."""
@@ -122,8 +120,11 @@ class WatchedMechanism(Forwarding):
 
     def advance(self) -> list[Event]:
         """Clear the round, and replace the reasons of jobs that met a menu when they arrived in it."""
+        looked_at = self._arrived if self.inner.posts_menus_at_arrival else []
+        if looked_at:  # of this round alone: a menu has all rounds to come
+            self.inner.keep_menus(looked_at)
         events = super().advance()
-        for job in self._arrived if self.inner.posts_menus_at_arrival else ():
+        for job in looked_at:
             with suppress(EventError):  # there is none where nothing was worth anything any more
                 menu, reason = self.inner.menu_at_arrival(job), self.reasons.get(job)
                 if isinstance(menu, ArrivalMenu) and reason and reason.foreseen and reason.arrival == menu.now:

@@ -24,7 +24,7 @@ from marketsched.results.word_table import WordTable
 MOST = 10  # losers, and winners, that a table has
 NAMED = 3  # losers in the figure
 LOSS, GAIN, OPEN = OKABE_ITO[5], OKABE_ITO[0], GREY
-HEADINGS = {  # headings of those of whom it rises and falls, clear of 0 and in few runs
+HEADINGS = {  # of users for whom it rises, and falls: clear of 0, and where runs are few
     "wait_rounds": (("wait longer", "wait less"), ("waited longer, in so few runs", "waited less, in so few runs")),
     "own": (
         ("get more of their own value", "get less of it"),

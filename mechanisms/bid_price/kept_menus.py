@@ -17,9 +17,10 @@ class KeptMenus(ArrivalMarket):
     _looked_at: frozenset[JobId] | None = None  # the jobs whose menus are kept; None: all
 
     def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
-        """Keep from now on what these jobs face at arrival, for `menu_at_arrival`; None: what every job faces."""
-        self._menus = {} if self._menus is None else self._menus
-        self._looked_at = None if jobs is None else frozenset(jobs)
+        """Keep what these jobs face at arrival, for `menu_at_arrival`, and nothing of others; None: of every job."""
+        wanted, kept = None if jobs is None else frozenset(jobs), self._menus or {}
+        self._menus = {job: menu for job, menu in kept.items() if wanted is None or job in wanted}
+        self._looked_at = wanted
 
     def menu_at_arrival(self, job: JobId) -> Any:
         """Return what ``job`` faced when it arrived, if menus were kept.

@@ -101,6 +101,7 @@ def test_a_menu_at_arrival_is_what_the_job_met_and_paid():
         i = reason.chosen - reason.starts[0]
         assert reason.chosen == jobs["start"][name] and reason.surpluses[i] == pytest.approx(offered, abs=1e-9)
         assert reason.prices[i] == pytest.approx(jobs["payment"][name], abs=1e-9) and "At its arrival it books" in told
+    assert len(shown._watched.inner._menus) < 10  # those of one round: each has all rounds to come
     assert booked > 50 and (jobs["outcome"] == "dropped").any()
 
 

@@ -50,7 +50,7 @@ def header_of(path: Path) -> str:
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise TraceError(f"byte {line[error.start]:#04x} at {error.start}", place=place, legal="UTF-8 text") from None
+        raise TraceError(f"byte {line[error.start]:#04x} at {error.start}", source=place, legal="UTF-8 text") from None
     if not text.strip() or "\0" in text:
         raise TraceError("no text in the first line", place=place, legal="UTF-8 text, names of columns")
     return text
@@ -66,7 +66,7 @@ def _check_utf8(path: Path) -> None:
             except UnicodeDecodeError as error:
                 line += error.object.count(b"\n", 0, error.start)
                 byte = f"byte {error.object[error.start]:#04x}"
-                raise TraceError(byte, place=f"{path}:{line}", legal="UTF-8 text") from None
+                raise TraceError(byte, source=f"{path}:{line}", legal="UTF-8 text") from None
             line += block.count(b"\n")
 
 
