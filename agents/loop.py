@@ -212,7 +212,7 @@ class MarketLoop:
         with timed("withdraw", self.now):
             event = self.mechanism.withdraw(name, fee)
         if event.kind is not EventKind.WITHDRAW or event.job != name or not math.isfinite(float(event.payment)):
-            raise MechanismFault(f"{event!r}: expected a withdrawal with a finite payment, of {name!r}")
+            raise MechanismFault(f"{_said(event)}: expected a withdrawal with a finite payment, of {name!r}")
         entry.withdrawn, entry.fate = True, NEVER
         return self._by_own_clock(event)
 
@@ -279,7 +279,7 @@ class MarketLoop:
         with timed("complete", self.now):
             event = self.mechanism.complete(name)
         if event.kind is not EventKind.COMPLETE or event.job != name or not math.isfinite(float(event.payment)):
-            raise MechanismFault(f"{event!r}: expected a completion with a finite payment, of {name!r}")
+            raise MechanismFault(f"{_said(event)}: expected a completion with a finite payment, of {name!r}")
         worth = self.entries[name].worth
         self._leave(self.entries[name])
         event = self._by_own_clock(event)
@@ -328,7 +328,7 @@ class MarketLoop:
             raise MechanismFault(f"complete of {event.job!r} by the mechanism itself: expected it from complete()")
         elif event.kind not in REMOVALS or not math.isfinite(float(event.payment)):
             legal = ", ".join(REMOVALS)
-            raise MechanismFault(f"{event!r}: expected one of start, requeue, {legal}, with a finite payment")
+            raise MechanismFault(f"{_said(event)}: expected one of start, requeue, {legal}, with a finite payment")
         if event.kind is EventKind.REQUEUE:
             entry.taken_back(self.now)
             self._held -= entry.sow.concurrency
@@ -382,3 +382,11 @@ class MarketLoop:
         if entry.start is not None:
             self._held -= entry.sow.concurrency
         del self.entries[entry.name]
+
+
+def _said(event: object) -> str:
+    """Return what a mechanism answered, in words."""
+    if not isinstance(event, Event):
+        return f"answer {event!r}"
+    kind = getattr(event.kind, "value", event.kind)
+    return f"round {event.round}: {kind} of {event.job!r} with payment {event.payment!r}"

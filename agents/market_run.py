@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.cluster_log import ClusterLog
+from marketsched.agents.faults import faults_named
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, Truthful, submission_delay
 from marketsched.agents.loop import MarketLoop
@@ -29,7 +30,7 @@ from marketsched.agents.played_log import played_log
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import JobColumns, Outcomes
-from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.memory import check_memory
 
@@ -100,6 +101,7 @@ class MarketRun:
         self._log = MarketLog()
         shaped = setup.mechanism.cluster is not None and any(job.truth.shapes for job in setup.jobs)
         self._on_cluster = ClusterLog(setup.mechanism.cluster) if shaped else None  # type: ignore[arg-type]
+        self._pool_of = np.full(len(setup.jobs) if shaped else 0, -1)  # of each job: where it started last; -1: nowhere
         self._strategies = setup.strategies
         rounds = self._rounds_of_entry()
         self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter
@@ -131,12 +133,13 @@ class MarketRun:
         reports what is true; ``progress`` is then called with the last of them.
         """
         self._check_whole()
-        if self._play_columns(progress):
-            return
-        while self.running:
-            self.step()
-            if progress is not None:
-                progress(self.round)
+        with faults_named(self.mechanism, lambda: self.round + 1):
+            if self._play_columns(progress):
+                return
+            while self.running:
+                self.step()
+                if progress is not None:
+                    progress(self.round)
 
     def _play_columns(self, progress: Callable[[int], None] | None) -> bool:
         """Play all rounds as columns; False if owners or mechanism want the loop, which then plays them."""
@@ -154,6 +157,9 @@ class MarketRun:
             if not self.mechanism.play(self._columns, self._outcomes, until):
                 self._columns = None
                 return False
+            if self.mechanism.round != until + 1:
+                at = f"played rounds {self.round + 1} to {until}, and is in round {self.mechanism.round}"
+                raise MechanismFault(f"{type(self.mechanism).__name__}: {at}", legal=f"round {until + 1} after it")
             self.round, self.running, self._noted = until, until < self.setup.horizon, None
             if progress is not None:
                 progress(until)
@@ -203,6 +209,7 @@ class MarketRun:
                 booking = self.mechanism.booking(event.job)
                 if booking is not None:
                     self._on_cluster.start(event.job, booking)
+                    self._pool_of[self._owners[event.job].index] = booking.wanted.pool
             elif self._on_cluster is not None and event.kind is EventKind.REQUEUE:
                 self._on_cluster.leave(event.job)
             self._hear(event, now)
@@ -239,7 +246,7 @@ class MarketRun:
 
     def result(self) -> RunResult:
         """Return the tables of all finished rounds; ``summary["complete"]`` tells if that is all."""
-        return build_result(
+        result = build_result(
             self.log,
             self._table,
             name=self.setup.name,
@@ -247,6 +254,10 @@ class MarketRun:
             horizon=self.setup.horizon,
             statistics=self.mechanism.statistics(),
         )
+        cluster = self.mechanism.cluster
+        if self._on_cluster is not None and cluster is not None:
+            result.job_rows.pools = np.array([*cluster.pool_names, None], object)[self._pool_of]
+        return result
 
     def offered(self) -> NDArray[np.float64]:
         """Return the largest value that each job can have, credits, shape (n_jobs,)."""

@@ -222,6 +222,7 @@ class JobRows:
         np.add.at(lost, job, self.declared[job] * rounds)
         self.lost, self.requeues = lost, int(np.count_nonzero(kinds == RowKind.REQUEUE))
         self.taken_back = self.lost_runs[taken_back]
+        self.pools: NDArray[np.object_] | None = None  # on a cluster, the pool in which each job ran, or None
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -229,7 +230,9 @@ class JobRows:
     def frame(self, begin: int = 0, end: int | None = None, columns: Container[str] | None = None) -> pd.DataFrame:
         """Return rows ``begin .. end - 1`` as the table has them; None: all that follow; and all ``columns``."""
         part = slice(begin, len(self) if end is None else min(end, len(self)))
-        own = self._columns(part)
+        own, pools = self._columns(part), self.pools
+        if pools is not None:
+            own |= {"pool": lambda: pools[part]}
         table = self._jobs
         words = self._words
         names: dict[str, Callable[[], Any]] = {"name": lambda: words.names[part], "owner": lambda: words.owners[part]}

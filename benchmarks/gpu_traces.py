@@ -65,7 +65,7 @@ class PhillyShapes(RequestedShapes):
         tasks = np.maximum(1, -(-table["num_gpus"] // NODE))
         columns = {"cpu": 0.0, "memory": 0.0, "gpu": np.ceil(table["num_gpus"] / tasks), "tasks": tasks}
         submitted = (table["timestamp"] - table["timestamp"].iloc[0]).dt.total_seconds()
-        text = {"user": table["cluster"], "partition": "", "constraints": "", "gpu_type": ""}
+        text = {"id": "", "user": table["cluster"], "partition": "", "constraints": "", "gpu_type": ""}
         return pd.DataFrame({"submit_s": submitted, "run_s": table["duration"], **text, **columns}), {}
 
 

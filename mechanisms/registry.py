@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.from_file import is_in_file, loaded_from_file
@@ -190,7 +190,7 @@ def get(kind: str, name: str) -> Any:
     """
     table = _table(kind)
     if kind == "mechanism" and is_in_file(name):
-        return loaded_from_file(name)
+        return _checked_class(kind, name, loaded_from_file(name))
     entry = table.get(name) if isinstance(name, str) else None
     if entry is None and isinstance(name, str) and name in _plugins(kind):
         entry = _loaded_plugin(kind, name)
@@ -393,7 +393,30 @@ def _loaded_plugin(kind: str, name: str) -> Any:
         ) from None
     if not callable(found) and kind not in _MODULES:
         raise InvalidParameterError(f"{kind} {name!r}: the plug-in {point.value} is no class or function")
-    return found
+    return _checked_class(kind, name, found)
+
+
+def _checked_class(kind: str, name: str, made: Any) -> Any:
+    """Return a class of somebody's own, if it can be one of this kind; a function is asked when it is called.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is a class and no mechanism, or states of truth what is no statement.
+    """
+    if kind != "mechanism" or not isinstance(made, type):
+        return made
+    from marketsched.mechanisms.mechanism import Mechanism, Truthful  # numpy, which a list of names needs not
+
+    if not issubclass(made, Mechanism):
+        legal = "a subclass of marketsched.mechanisms.Mechanism, such as RoundAuction"
+        raise InvalidParameterError(f"mechanism {name!r}: the class {made.__name__} is no mechanism", legal=legal)
+    for stated in ("truthful", "truthful_hidden"):
+        value = getattr(made, stated)
+        if isinstance(value, str) and value not in get_args(Truthful):
+            legal = ", ".join(map(repr, get_args(Truthful)))
+            raise InvalidParameterError(place=f"{name}.{stated}", value=value, legal=f"one of {legal}")
+    return made
 
 
 def _load(path: str) -> Any:

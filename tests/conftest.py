@@ -36,16 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make thorough` adds: cases that `many` or Hypothesis draws, and those `long_after` the first ones."""
+    """Mark the cases of a test that are left to a slower suite, and those that `many` or Hypothesis draws."""
     seen: Counter[tuple[object, str]] = Counter()
     for item in items:
-        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("long_after")):
-            seen[key := (item.module, item.originalname)] += 1
-            if seen[key] > mark.args[0]:
-                item.add_marker("long")
-        if isinstance(item, pytest.Function) and (
-            getattr(item.module, "many", None) is many or is_hypothesis_test(item.obj)
-        ):
+        if not isinstance(item, pytest.Function):
+            continue
+        seen[key := (item.module, item.originalname)] += 1
+        for after, mark in (("slow_after", "slow"), ("long_after", "long")):
+            if (given := item.get_closest_marker(after)) and seen[key] > given.args[0]:
+                item.add_marker(mark)
+        if getattr(item.module, "many", None) is many or is_hypothesis_test(item.obj):
             item.add_marker("many")
 
 

@@ -8,6 +8,7 @@ at the best flat price in hindsight (`flat_prices`).
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
@@ -26,9 +27,10 @@ from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, 
 from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.promises import truth_verdict
-from marketsched.mechanisms.registry import builder_of, get
+from marketsched.mechanisms.registry import builder_of
+from marketsched.play.fingerprint import canonical
 from marketsched.play.optimum import Bracket
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
@@ -119,7 +121,8 @@ class MechanismContest:
                 rows.append({"mechanism": each.label, "welfare": np.nan, "refused": str(error)})
                 continue
             promises.append({"mechanism": each.label, **_promised(each, setup)})
-            result, on_pools, offered = world.result(setup)
+            with placed(source=f"{each.label}, seed {seed}"):
+                result, on_pools, offered = world.result(setup)
             summary = result.outcome
             read = result.job_rows.frame(columns=READ)
             by_owner = owners_table(read, offered)
@@ -128,7 +131,9 @@ class MechanismContest:
             owners.append(by_owner.assign(seed=seed, mechanism=each.label))
             if on_pools is not None:
                 pools.append(on_pools.assign(seed=seed, mechanism=each.label))
-            if log:  # who waited how long is asked of it
+            if log or (
+                workload.cluster is not None and "source" in workload.notes
+            ):  # who waited how long is asked of it
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
             if log and seed == self._drawn_seed:
@@ -229,19 +234,19 @@ def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:
     ratio = dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
     verdict, lie = truth_verdict(setup.mechanism, revealed=setup.table.revealed)
     choice = mechanism.scenario.mechanism
-    if verdict == "unknown" and not get("mechanism", choice.name).__module__.startswith("marketsched."):
-        found = _tiny_verdict(choice.name, tuple(sorted(choice.parameters.items())))
+    if verdict == "unknown":
+        found = _tiny_verdict(choice.name, canonical(dict(choice.parameters)))
         # In the tiny domains durations are revealed: where they are hidden, only a lie that pays says something.
         verdict, lie = found if setup.table.revealed or found[0] == "fails" else (verdict, lie)
     return {**ratio, "truthful": verdict, "truthful_but": lie}
 
 
 @lru_cache(maxsize=64)
-def _tiny_verdict(name: str, parameters: tuple[tuple[str, Any], ...]) -> tuple[str, str]:
-    """Return what tiny domains say of truth under a mechanism of one's own, which states nothing."""
+def _tiny_verdict(name: str, parameters: str) -> tuple[str, str]:
+    """Return what tiny domains say of truth under a mechanism of which nothing is stated."""
     from marketsched.truthfulness.checks.tiny_verdict import tiny_verdict  # the searches, for such mechanisms alone
 
-    return tiny_verdict(partial(builder_of(name), **dict(parameters)))
+    return tiny_verdict(partial(builder_of(name), **json.loads(parameters)))
 
 
 def summary_table(

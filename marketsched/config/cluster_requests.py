@@ -1,9 +1,9 @@
 """Jobs with the resources they requested, on a cluster that is written out: what workloads of such tables share.
 
 A job's tasks are its nodes. The kinds it accepts are that of its GPUs' type, else those named in its constraints or by
-its partition, else all. *Made up*, and named in the notes: that it takes as long on every kind, values (log-normal of
-deviation .8 about one credit a round for a thousandth of the cluster, by the largest share it takes), and deadlines (a
-delay of twice its duration, two hours at least).
+its partition, else all; capitals or small letters do not matter. *Made up*, and named in the notes: that it takes as
+long on every kind, values (log-normal of deviation .8 about one credit a round for a thousandth of the cluster, by the
+largest share it takes), and deadlines (a delay of twice its duration, two hours at least).
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ class RequestedShapes(WorkloadSection):
 
     With ``load`` all gaps between arrivals are scaled, so that the rounds of the GPUs requested (of the resource that
     is scarcest, on a cluster without GPUs) are that part of those there until the last birth.
+
+    ``valued_on`` are the amounts of a cluster whose thousandth is worth a credit a round, by resource; by default those
+    of ``cluster``. Where clusters are compared they have to be the same, else the same job is worth less on more nodes:
+    a change of ``workload.cluster`` keeps those of the file (`marketsched.config.scenario_file`).
     """
 
     source: ClassVar[str]  # how the notes name the table
@@ -66,6 +70,7 @@ class RequestedShapes(WorkloadSection):
     max_duration: Count = 288
     kept: PositiveShare = 1.0
     load: Positive | None = None
+    valued_on: dict[str, Positive] | None = None
 
     @staticmethod
     def table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -75,7 +80,10 @@ class RequestedShapes(WorkloadSection):
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         """Return the workload; values are drawn from ``rng``, after what is kept."""
         cluster = self.cluster.cluster()
+        whole = self._valued_on(cluster)
         table, counted = self.table(find_log(self.path, data))
+        if len(table) > self.most_jobs:
+            counted[f"jobs left out: before the last {self.most_jobs:,} (most_jobs)"] = len(table) - self.most_jobs
         table = table.iloc[-self.most_jobs :]
         if self.kept < 1:
             table = table[rng.random(len(table)) < self.kept]
@@ -89,13 +97,31 @@ class RequestedShapes(WorkloadSection):
         for each, birth in zip(found, self._births(table, found, cluster), strict=True):
             d, name, record = each.duration, table.index[each.row], table.iloc[each.row]
             delay = max(2 * d, math.ceil(DELAY_S / self.round_seconds))
-            value = DeadlineValue(each.factor * d * 1000 * _share(each.options, cluster), birth + d + delay)
+            value = DeadlineValue(each.factor * d * 1000 * _share(each.options, whole), birth + d + delay)
             truth = StatementOfWork.of_shapes(birth, value, birth, [each.shape])
-            tags = {"class": record["partition"]}
+            tags = {"class": record["partition"], **({"id": record["id"]} if record["id"] else {})}
             jobs.append(Job(f"run-{name}", record["user"] or f"run-{name}", truth, birth, d, d, tags))
         misfits = len(table) - len(found)
-        left_out = {"jobs left out: no nodes of a kind they accept hold them": misfits} if misfits else {}
-        return self._workload(jobs, cluster, {**counted, **left_out})
+        cut = int((np.ceil(table["run_s"] / self.round_seconds) > self.max_duration).sum())
+        more = {
+            "jobs left out: no nodes of a kind they accept hold them": misfits,
+            f"runs cut to {self.max_duration:,} rounds (max_duration)": cut,
+        }
+        return self._workload(jobs, cluster, counted | {what: n for what, n in more.items() if n})
+
+    def _valued_on(self, cluster: Cluster) -> NDArray[np.float64]:
+        """Return the amounts whose thousandth is worth a credit a round, in parts, shape (n_resources,)."""
+        sizes: NDArray[np.float64] = np.maximum(cluster.layout.pool_size.sum(axis=0), 1.0)
+        if self.valued_on is None:
+            return sizes
+        parts = {resource.name: resource.parts for resource in cluster.resources}
+        for name, amount in self.valued_on.items():
+            if name not in parts:
+                legal = f"amounts of {', '.join(parts)}"
+                raise InvalidParameterError(place=f"workload.valued_on.{name}", value=amount, legal=legal)
+        given = np.array([self.valued_on.get(name, 0.0) * each for name, each in parts.items()])
+        sizes[given > 0] = given[given > 0]
+        return sizes
 
     def _fitting(self, table: pd.DataFrame, draws: NDArray[np.float64], cluster: Cluster) -> list[_Fitting]:
         """Return the jobs that fit somewhere."""
@@ -139,11 +165,16 @@ class RequestedShapes(WorkloadSection):
                 **({"jobs kept, a draw": len(jobs)} if self.kept < 1 else {}),
                 **({"arrivals": f"closer or farther apart, for a load of {self.load:g}"} if self.load else {}),
                 "durations": "as they were, the same on every kind (made up): durations are revealed",
-                "values (made up)": "log-normal (deviation 0.8) about a credit a round for a thousandth of the cluster",
+                "values (made up)": f"log-normal (deviation 0.8) about a credit a round for {self._thousandth()}",
                 "deadlines (made up)": "a delay of twice the run, two hours at least",
             },
             cluster=cluster,
         )
+
+    def _thousandth(self) -> str:
+        """Say what is worth a credit a round."""
+        amounts = [f"{name} {amount:g}" for name, amount in (self.valued_on or {}).items()]
+        return f"a thousandth of {', '.join(amounts) or 'the cluster'}"
 
 
 def _shape_of(row: dict[Any, Any], duration: int, cluster: Cluster) -> Shape | None:
@@ -154,15 +185,16 @@ def _shape_of(row: dict[Any, Any], duration: int, cluster: Cluster) -> Shape | N
         if name in parts and row[name] > 0:
             whole = math.ceil(round(row[name] * parts[name].parts, 6))
             each[name] = whole / parts[name].parts
-    named = {row["gpu_type"]} if row["gpu_type"] else set(re.split(r"[|&,\[\]\s]+", row["constraints"]))
-    kinds = [kind for kind in cluster.kinds if kind in named]
+    text = row["gpu_type"] or row["constraints"]
+    named = {text.lower()} if row["gpu_type"] else set(re.split(r"[|&,\[\]\s]+", text.lower()))
+    kinds = [kind for kind in cluster.kinds if kind.lower() in named]
     if not kinds and row["gpu_type"]:
         return None
-    kinds = kinds or [kind for kind in cluster.kinds if kind == row["partition"]] or list(cluster.kinds)
+    own = [kind for kind in cluster.kinds if kind.lower() == row["partition"].lower()]
+    kinds = kinds or own or list(cluster.kinds)
     return Shape(each, dict.fromkeys(kinds, (duration,)), tasks=int(row["tasks"]), per_node=1) if each else None
 
 
-def _share(options: Options, cluster: Cluster) -> float:
-    """Return the largest share of the whole cluster that a job takes."""
-    total = np.maximum(cluster.layout.pool_size.sum(axis=0), 1)
-    return float((options.total[0] / total).max())
+def _share(options: Options, whole: NDArray[np.float64]) -> float:
+    """Return the largest share of these amounts, in parts, that a job takes."""
+    return float((options.total[0] / whole).max())

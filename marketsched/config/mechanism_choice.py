@@ -203,7 +203,7 @@ def _carry_over(kind: object, kinds: tuple[str, ...]) -> bool:
 def with_unknown_owners(workload: Workload, parameters: Mapping[str, Any]) -> Workload:
     """Return the workload of a log with a warning for each parameter of owners that names some without a job."""
     tables = {name: given for name in _BY_OWNER if isinstance(given := parameters.get(name), Mapping)}
-    if "rule" not in workload.notes or not tables:
+    if not workload.of_log or not tables:
         return workload
     lines = str(workload.notes.get("warnings", "")).splitlines()
     known = {"", *workload.owners}  # a place that ends with / is an account

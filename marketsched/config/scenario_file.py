@@ -28,6 +28,7 @@ OF_LISTED = "bid-price"  # the mechanism of jobs that a file lists, which may be
 LISTED = ("jobs", "mixtures")  # kinds of workloads
 OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
 WHOLE_LOG = 1_000_000  # jobs of a log that are compared at most, where nobody says how many
+OF_REQUESTS = ("sacct-shapes", "instance-shapes")  # workloads of requests in a log, on a cluster that is written out
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
 
 
@@ -105,7 +106,24 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
             f"{where}: the document = {shown(data)}: expected a table of keys; "
             "`marketsched scenarios synthetic-pipelines` prints a scenario to begin with"
         )
-    return data, str(where)
+    return _found_beside(data, Path(where).parent), str(where)
+
+
+def _found_beside(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a scenario with what it names by a relative path, and is not here, named in the folder of its file.
+
+    That is the log of its workload, and the file of its mechanism (``own.py:Rule``).
+    """
+    found = dict(data)
+    for section, key in (("workload", "path"), ("mechanism", "name")):
+        named = found[section].get(key) if isinstance(found.get(section), Mapping) else None
+        file = named.partition(":")[0] if isinstance(named, str) and key == "name" else named
+        if isinstance(file, str) and file and not Path(file).exists() and (folder / file).is_file():
+            found[section] = {**found[section], key: str(folder / file) + named[len(file) :]}  # type: ignore[index]
+    if isinstance(found.get("mechanism"), str):
+        name = {"mechanism": {"name": found["mechanism"]}}
+        found["mechanism"] = _found_beside(name, folder)["mechanism"]["name"]
+    return found
 
 
 def _in_data_folder(log: Path) -> Path:
@@ -189,8 +207,8 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
 
     Values are read as YAML, list places are numbers. With another ``mechanism.name`` rules of the file that the
     mechanism of that name does not take are left out; ``expected`` figures, too, which are of the file as it
-    stands, unless they are set themselves. Keys are checked with the whole scenario. An error shows the change
-    behind its ``option``.
+    stands, unless they are set themselves. A change of the cluster that requests of a log run on does not change what
+    they are worth. Keys are checked with the whole scenario. An error shows the change behind its ``option``.
 
     Raises
     ------
@@ -209,6 +227,8 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         path, equals, text = change.partition("=")
         if not equals or not path:
             raise InvalidParameterError(f"{option}{change}: expected key=value, as in mechanism.epsilon=0.1")
+        if f"{path}.".startswith("workload.cluster.") and isinstance(data, dict):
+            data["workload"] = _with_values_kept(data.get("workload"))
         *above, last = path.split(".")
         here = data
         for step in above:
@@ -248,6 +268,23 @@ def values_over(text: str) -> tuple[str, list[Any]]:
     if len({str(value) for value in found}) < len(found):
         raise InvalidParameterError(f"--over {text}: expected every value once")
     return key, found
+
+
+def _with_values_kept(workload: Any) -> Any:
+    """Return a workload of requests, as plain data, with the amounts of its own cluster as ``valued_on``.
+
+    For a change of its cluster, which should not change what a job is worth. Other workloads, those that say it and
+    those that are not legal are returned as they are.
+    """
+    if not isinstance(workload, dict) or workload.get("kind") not in OF_REQUESTS or workload.get("valued_on"):
+        return workload
+    whole: dict[str, float] = {}
+    with suppress(TypeError, KeyError, AttributeError):
+        for group in workload["cluster"]["groups"]:
+            for name, amount in group["each"].items():
+                whole[name] = whole.get(name, 0) + group["nodes"] * amount
+    whole = {name: amount for name, amount in whole.items() if amount}
+    return {**workload, "valued_on": whole} if whole else workload
 
 
 def _inside(here: Any, step: str, change: str) -> Any:

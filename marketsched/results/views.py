@@ -37,7 +37,10 @@ class View(Group):
 
 
 WARNING = "NOTE: "
-FIRST_OF_LOG = ("source", "nodes", "load", "rule", "values", "deadlines", "rows left out")  # the rest with --details
+FIRST_OF_LOG = (  # the rest with --details
+    "source", "nodes", "load", "rule", "values", "deadlines", "rows left out", "jobs left out", "runs cut",
+)  # fmt: skip
+MADE = ("rule", "values (made up)")  # one of these stands in the notes of a market that was made of a log
 
 
 def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -49,7 +52,7 @@ def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         Remarks for every reader, and further ones; `warnings_of` has what stands above all.
     """
     notes = {what: found for what, found in (meta.get("workload") or {}).items() if what != "warnings"}
-    told = notes.items() if "rule" in notes else ()
+    told = notes.items() if any(made in notes for made in MADE) else ()
     first = [f"{what}: {found}" for what, found in told if what.startswith(FIRST_OF_LOG)]
     return first, [f"{what}: {found}" for what, found in told if not what.startswith(FIRST_OF_LOG)]
 

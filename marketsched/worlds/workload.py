@@ -79,6 +79,11 @@ class Workload:
             object.__setattr__(self, "laws", tuple(statement_laws(self.laws)))
         object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
 
+    @property
+    def of_log(self) -> bool:
+        """Whether the jobs are recorded ones: the notes say by what rule they were taken, or from where."""
+        return "rule" in self.notes or (self.cluster is not None and "source" in self.notes)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle (a read-only view of a dict does not pickle by itself)."""
         fields = (self.capacity, self.birth_rounds, self.horizon, self.max_concurrency, self.max_duration)

@@ -141,7 +141,8 @@ class Cluster:
         With different names.
     pools : {"kind", "group"} or sequence of sequences of str
         What shares prices: all nodes of a kind, each group by itself, or the groups named together, which are of one
-        kind. The order is that of the groups; among equally good offers the pool named first is taken.
+        kind. The order is that of the groups; among equally good offers the pool named first is taken, those last that
+        have devices for which the job does not ask.
 
     Attributes
     ----------

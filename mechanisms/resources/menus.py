@@ -7,7 +7,8 @@ its booking is stopped. Where its duration d_i is known by its law q_i alone, th
     sum_i q_i [ w V(s + d_i) 1(d_i <= L) - price of the first min(d_i, L) rounds - phi * price of the rest ]
 
 with a public share phi of what is booked and not used. The job gets the entry of largest surplus for which a placement
-exists: the earliest among equals, then the pool named first, then the shape named first, then the shortest; and none
+exists: the earliest among equals, then the pool named first (those last that have devices for which the job does not
+ask), then the shape named first, then the shortest; and none
 unless its surplus exceeds 1e-12.
 """
 

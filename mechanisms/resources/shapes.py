@@ -147,7 +147,8 @@ def check_shapes(shapes: object) -> tuple[Shape, ...]:
 class Options(NamedTuple):
     """The ways in which a statement can run on a cluster: a row for each shape and pool that could hold it when empty.
 
-    Rows are in the order in which equally good ones are taken: by pool, then by shape.
+    Rows are in the order in which equally good ones are taken: by pool, then by shape, those last that are in a pool
+    with devices for which the shape does not ask.
     """
 
     shape: NDArray[np.int64]  # (n,): index among the shapes of the statement
@@ -189,6 +190,7 @@ def options_of(shapes: Iterable[Shape], cluster: Cluster) -> Options:
 def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
     """Return the options; kept, since a report is checked at submission and used at arrival."""
     rows: list[tuple[int, int, int, int, NDArray[np.int64], tuple[int, ...], float]] = []
+    devices = (cluster.layout.pool_size > 0) & (cluster.layout.device_parts > 0)
     for i, shape in enumerate(shapes):
         demand = demand_of(shape, cluster, f"shapes[{i}]")
         for kind in shape.kinds:
@@ -201,7 +203,7 @@ def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
         if not pools:
             raise InvalidReportError(_misfit(shape, cluster, demand), place=f"shapes[{i}]")
         rows += [(g, i, shape.tasks, most, demand, shape.on[cluster.pool_kinds[g]], shape.worth) for g in pools]
-    rows.sort(key=lambda row: row[:2])
+    rows.sort(key=lambda row: (bool((devices[row[0]] & (row[4] == 0)).any()), *row[:2]))
     columns = list(zip(*rows, strict=True))
     whole = [np.array(column, dtype=np.int64) for column in columns[:6]]
     worths = np.array(columns[6], dtype=np.float64)

@@ -11,6 +11,7 @@ from marketsched.agents.collected import REPORTERS, reporters
 from marketsched.mechanisms import UnknownNameError
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", ["bid-price", "exponential"])
 def test_every_round_is_reported_as_the_tables_have_it(mechanism):
     market = Market(Scenario.load("stochastic-mix").with_mechanism(mechanism), 3)

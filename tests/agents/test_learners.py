@@ -57,6 +57,7 @@ def test_full_information_regret_against_one_who_looks(kind, known):
     assert 0 < total.max() - earned <= learner.regret_bound(T)
 
 
+@pytest.mark.slow
 def test_the_bound_of_hedge_is_nearly_reached():
     """Two actions, fair coins: every learner's expected regret is E |S_T| / 2 = sqrt(T / 2 pi), two thirds of it."""
     T = 1000
@@ -85,6 +86,7 @@ def test_a_learner_that_follows_the_leader_breaks_the_bound():
     assert total.max() - earned > Hedge(2, horizon=T).regret_bound(T)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 def test_expected_regret_of_exp3_is_within_the_theorem(known):
@@ -117,6 +119,7 @@ def test_the_estimated_losses_of_exp3_are_unbiased():
     assert (np.abs(mean - (1 - utilities)) < reach).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ucb1_takes_a_bad_action_no_more_often_than_the_theorem_says():
     """Coins of 0.7, 0.5 and 0.3, as utilities in [-2, 2]; 99 % intervals over 40 runs."""

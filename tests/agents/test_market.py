@@ -433,6 +433,7 @@ def test_an_owner_sees_the_market_before_it_reports():
     assert model.setup.looks and not market(jobs, strategy=ScaleValue(0.5)).setup.looks
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("owners", [{}, {"misreporting": 0.5, "strategy": {"kind": "scale-value", "factor": 0.5}}])
 @pytest.mark.parametrize("mechanism", ["bid-price", "exponential", "pay-as-bid"])
 def test_owners_as_agents_give_the_tables_of_the_engine_where_reports_are_known_beforehand(mechanism, owners):

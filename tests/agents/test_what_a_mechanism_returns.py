@@ -80,3 +80,30 @@ def test_deadlines_stay_as_they_are():
     job = Job("A", "ann", truth, 2, 3)
     late = MarketSetup("late", [job], OwnTime(1, 9, 0.0, **SIZES), capacity=1, horizon=9, max_delay=9)
     assert MarketRun(late).run().outcome["welfare"] == 0.0  # done in 5, whatever the mechanism says
+
+
+class Breaks(FirstCome):
+    """Raises where it serves."""
+
+    def serve(self, waiting):
+        return {}["nothing"] if waiting else []
+
+
+def test_an_error_of_ones_own_rule_is_one_line_with_its_place_and_ours_is_not_hidden(monkeypatch):
+    with pytest.raises(MechanismFault, match=r"^Breaks in round 2: KeyError: 'nothing' \(test_what.*, in serve\)$"):
+        MarketRun(setup(Breaks(1, 9, 0.5, **SIZES))).run()
+    monkeypatch.setattr(FirstCome, "serve", staticmethod(int))
+    with pytest.raises(TypeError, match=r"int\(\)"):  # ours: all of its traceback is wanted
+        MarketRun(setup(WrongEvents(1, 9, 0.5, **SIZES))).run()  # in a round that `FirstCome` serves
+
+
+class PlaysNothing(FirstCome):
+    """Says that it played a market, and did not."""
+
+    def play(self, jobs, outcomes, until):
+        return True
+
+
+def test_a_market_that_was_said_to_be_played_and_was_not_is_refused():
+    with pytest.raises(MechanismFault, match="played rounds 1 to 9, and is in round 1: expected round 10"):
+        MarketRun(setup(PlaysNothing(1, 9, 0.5, **SIZES))).run()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from marketsched import run
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.worlds.logs.tres import tres_table
@@ -30,8 +31,7 @@ CLUSTER = {
 @pytest.fixture
 def path(tmp_path):
     found = tmp_path / "jobs.txt"
-    rows = [row.replace("a100|v100", "a100&v100") for row in ROWS]
-    found.write_text("\n".join([HEADER, *rows]) + "\n")
+    found.write_text("\n".join([HEADER, *ROWS]) + "\n")  # row 2 has a | of its own, as sacct -P prints it
     return found
 
 
@@ -54,6 +54,64 @@ def test_kinds_come_from_type_constraints_and_partition(path):
     assert built.notes["jobs left out: no nodes of a kind they accept hold them"] == 1  # there is no h100
     assert [job.duration for job in built.jobs] == [12, 3, 6]
     assert {name for name in built.notes if "made up" in str(name)} == {"values (made up)", "deadlines (made up)"}
+
+
+@pytest.mark.parametrize(
+    "request_, shown",
+    [
+        ("cpu=2,mem=abc,node=1", "mem=abc"),
+        ("cpu=-4,mem=1G,node=1", "cpu=-4"),
+        ("CPU=8,mem=1G,node=1", "CPU=8"),
+        ("cpu=2,gres/gpu=many,node=1", "gres/gpu=many"),
+    ],
+)
+def test_an_amount_that_cannot_be_read_leaves_its_row_out_and_is_shown(path, request_, shown):
+    path.write_text(path.read_text().replace("cpu=2,mem=1G,node=1|\n4", f"{request_}|\n4"))
+    table, counted = tres_table(path)
+    (what,) = (each for each in counted if each.startswith("rows left out: not understood"))
+    assert counted[what] == 1 and "line 5: ReqTRES = " in what and shown in what
+    assert table["id"].tolist() == ["1", "2", "5"]
+
+
+def test_gpus_are_read_in_either_spelling_and_kinds_in_either_case(path):
+    text = path.read_text().replace("gres/gpu:a100=4,gres/gpu=4", "gres/gpu:A100:4")
+    path.write_text(text.replace("a100|v100", "A100|V100"))
+    assert tres_table(path)[0][["gpu", "gpu_type"]].values.tolist()[0] == [2.0, "A100"]
+    workload = {"kind": "sacct-shapes", "path": str(path), "cluster": CLUSTER}
+    jobs = Scenario.from_dict({"name": "x", "workload": workload}).workload_of(0).jobs
+    assert [job.truth.shapes[0].kinds for job in jobs] == [("a100",), ("a100", "v100"), ("cpu",)]
+
+
+def test_a_job_is_worth_the_same_whatever_nodes_a_change_adds(path):
+    scenario = Scenario.from_dict(
+        {"name": "x", "workload": {"kind": "sacct-shapes", "path": str(path), "cluster": CLUSTER}}
+    )
+    more = scenario.with_changes("workload.cluster.groups.0.nodes=9")
+    values = [[job.truth.value.highest for job in each.workload_of(0).jobs] for each in (scenario, more)]
+    assert values[0] == values[1]
+    edited = {**CLUSTER, "groups": [{**CLUSTER["groups"][0], "nodes": 9}, *CLUSTER["groups"][1:]]}
+    other = Scenario.from_dict(
+        {"name": "x", "workload": {"kind": "sacct-shapes", "path": str(path), "cluster": edited}}
+    )
+    assert [job.truth.value.highest for job in other.workload_of(0).jobs] != values[0]  # says no `valued_on`
+    with pytest.raises(InvalidParameterError, match=r"valued_on.gpus = 3.*cpu, memory, gpu"):
+        scenario.with_changes("workload.valued_on={gpus: 3}").workload_of(0)
+
+
+def test_what_is_cut_is_counted(path):
+    workload = {"kind": "sacct-shapes", "path": str(path), "cluster": CLUSTER, "most_jobs": 3, "max_duration": 4}
+    notes = Scenario.from_dict({"name": "x", "workload": workload}).workload_of(0).notes
+    assert notes["jobs left out: before the last 3 (most_jobs)"] == 1
+    assert notes["runs cut to 4 rounds (max_duration)"] == 2  # 5's too, which has no node
+
+
+def test_jobs_that_ask_for_no_device_leave_those_alone_whatever_the_order_of_groups(path):
+    path.write_text(path.read_text().replace("bob|cpu|", "bob|batch|"))  # accepts every kind
+    for groups in (CLUSTER["groups"], CLUSTER["groups"][::-1]):
+        workload = {"kind": "sacct-shapes", "path": str(path), "cluster": {**CLUSTER, "groups": groups}}
+        found = run({"name": "x", "workload": workload, "mechanism": {"name": "cluster-first-come"}})
+        jobs = found.jobs.set_index("id")
+        assert jobs.loc["3", "pool"] == "cpu" and jobs.loc["1", "pool"] == "a100"
 
 
 def test_what_is_missing_is_named(path, tmp_path):

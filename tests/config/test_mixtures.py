@@ -129,6 +129,7 @@ def many():
     return built(ENTRY | {"copies": N}, seed=11)
 
 
+@pytest.mark.slow
 def test_statements_and_what_happens_follow_the_law(many):
     """All cases together against their probabilities: a chi-square test that errs once in ten thousand."""
     cases = {(0, 2, 1): 0.35, (0, 3, 2): 0.21, (0, None, 1): 0.14, (1, 2, 3): 0.2, None: 0.1}

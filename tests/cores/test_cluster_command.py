@@ -138,6 +138,7 @@ def test_a_sweep_is_its_comparisons():
         pd.testing.assert_frame_equal(own, alone.runs.drop(columns="seconds"))
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -166,6 +167,7 @@ def test_sweep_values():
     assert values_over("a.b=1,0.5,log,true") == ("a.b", [1, 0.5, "log", True])
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
     def stop(done, total, what):
         if what.startswith(("fairness", "seed 1")):

@@ -22,6 +22,7 @@ SIZES = {
 }
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SMALL)
 def test_a_cluster_scenario_is_audited(scenario, tmp_path):

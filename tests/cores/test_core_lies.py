@@ -104,6 +104,7 @@ def test_coefficients_are_pooled_over_the_ports_of_an_instance():
     assert (believed.gain == cluster.gain).all()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("world", [PortWorld(), ChannelWorld(), JobWorld()])
 def test_a_world_is_the_same_every_time_and_saying_the_truth_aloud_changes_nothing(world):
     game = world(7)
@@ -152,6 +153,7 @@ def test_the_lie_that_takes_all_from_fairness_is_found():
     assert found.others_share.value == pytest.approx(2 / (1 + s) - 1)
 
 
+@pytest.mark.slow
 def test_understating_a_request_is_found_and_displaces_nobody():
     """1 unit instead of 2 fits beside the other's 2: half speed in every slot instead of one try, which costs 0.6."""
     lies = [ShiftedRequests(1), ShiftedRequests(-1), HiddenChannels(0.5)]
@@ -181,6 +183,7 @@ def test_a_budget_that_nobody_collects_is_overstated_and_one_that_is_paid_is_not
     assert less.pays and less.lie.factor < 1.0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("owner", [0, 3])
 def test_a_serial_dictatorship_is_not_accused(owner):
     """Ports take what is left in an order that no report changes; with linear gains more is never worse."""
@@ -195,6 +198,7 @@ def test_a_serial_dictatorship_is_not_accused(owner):
     assert max(scored.gain.value for scored in found) <= 0.0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_policies_that_ignore_curves_are_not_accused_of_lies_about_them():
     lies = [ScaledWorth(2.0), ScaledCoefficient(0.5)]

@@ -52,6 +52,7 @@ def audience():
     assert watching.player.join(20)
 
 
+@pytest.mark.slow
 def test_step_play_pause_and_restart(audience):
     first = audience.until(lambda f: f.view is not None and f.view.bound is not None)
     assert first.view.round == 0 and state(first).startswith("paused after round 0")

@@ -27,6 +27,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("lotteries", [False, True], ids=["deterministic", "lotteries"])
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_figures_are_those_of_plain_loops_exactly(kind, lotteries):

@@ -132,6 +132,7 @@ def deterministic_rules(shape, n_outcomes):
     return product(range(n_outcomes), repeat=int(np.prod(shape)))
 
 
+@pytest.mark.slow
 def test_no_deterministic_rule_without_payments_is_better():
     rng, equal = np.random.default_rng(5), 0
     for _ in range(many(20)):

@@ -36,6 +36,7 @@ def test_importing_a_package_loads_nothing_heavy(package):
     assert heavy_modules(f"import {package}") == set()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "name", ["marketsched.config.scenario", "marketsched.worlds.traces", "marketsched.mechanisms.sow"]
 )
@@ -51,6 +52,7 @@ def loaded_by(*arguments: str, status: int = 0, heavy: set[str] = HEAVY) -> set[
     return heavy_modules(run, heavy)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["report", "--help"], ["scenarios"], ["scenarios", "stochastic-mix"], ["traces"]]
 )
@@ -58,6 +60,7 @@ def test_commands_that_only_read_load_nothing_heavy(arguments):
     assert loaded_by(*arguments) == set()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["report", "--help"], ["scenarios"], ["scenarios", "stochastic-mix"]]
 )
@@ -65,6 +68,7 @@ def test_commands_that_list_do_not_even_load_numpy(arguments):
     assert loaded_by(*arguments, heavy=HEAVY | {"numpy"}) == set()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("command", ["run", "audit", "compare", "sweep", "report"])
 def test_an_error_of_the_users_loads_nothing_heavy(command, tmp_path):
     faulty = tmp_path / "faulty.yaml"

@@ -105,6 +105,7 @@ def test_wheel_holds_every_file(wheel):
     assert inside == set(modules_on_disk())
 
 
+@pytest.mark.slow
 def test_what_make_dist_refuses(wheel, tmp_path):
     assert faults_of(wheel) == []
     with zipfile.ZipFile(tmp_path / "bad.whl", "w") as bad:

@@ -68,6 +68,7 @@ def setup_of(name, mechanism):
     return Scenario.from_dict(content).setup(np.random.default_rng(np.random.SeedSequence(SEED)))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("mechanism", ["posted-price", "bid-price"])

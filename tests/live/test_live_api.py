@@ -88,6 +88,7 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
 }
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
 def test_every_call_for_every_role(market, call):
     body, *expected = CALLS[call]
@@ -215,6 +216,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("case", BODIES)
 def test_bodies(market, case):
     content, status = BODIES[case]

@@ -169,6 +169,7 @@ def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
         process.stderr.close()
 
 
+@pytest.mark.slow
 def test_a_signal_that_was_not_announced_is_not_sent(tmp_path):
     with serving(PLAIN, f"{tmp_path}/m.db", operator_token_file=tmp_path / "token") as url:
         operator = LiveClient(url, (tmp_path / "token").read_text().strip())

@@ -193,6 +193,7 @@ def test_the_pickles_do_run_what_they_say(tmp_path):
     assert ran >= 12
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crafted_snapshot_runs_nothing(kind, written, tmp_path):
     path, canary = shutil.copy(written, tmp_path / "m.db"), tmp_path / "canary"

@@ -107,6 +107,7 @@ def left(sockets):
     return found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("head", [b"", b"GET /v1/market HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
 def test_idle_connections_are_closed_and_keep_nobody_out(url, head):
     host, port = url[0].split(":")
@@ -183,6 +184,7 @@ def test_a_body_that_does_not_come_is_answered(url):
     assert asked(*url) == 200
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("good", [True, False])
 @pytest.mark.parametrize("chunk", [b"5\r\nhello!!\r\n", b"11170\r\n" + b"a" * 70000 + b"xx\r\n0\r\n\r\n"])
 def test_a_body_that_is_no_http_is_refused_once_and_without_a_fault(url, good, chunk, caplog):
@@ -202,6 +204,7 @@ def test_a_body_that_is_no_http_is_refused_once_and_without_a_fault(url, good, c
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+@pytest.mark.slow
 def test_a_client_that_works_keeps_its_connection(url):
     client = http.client.HTTPConnection(url[0], timeout=5)
     for _ in range(4):

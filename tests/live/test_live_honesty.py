@@ -130,6 +130,7 @@ def test_related_accounts_count_as_one(group, tmp_path):
     check_journal(f"{tmp_path}/m.db")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("chance", "trials"),
     [(0.02, 12), (0.005, 12), *(pytest.param(each, 200, marks=AT_LENGTH) for each in (0.02, 0.005))],
@@ -199,12 +200,14 @@ def test_hidden_long_runs_keep_others_out_no_more_often_than_announced(chance, t
     assert stats.binomtest(lost, trials, chance).pvalue > 0.05 or trials < 50
 
 
+@pytest.mark.slow
 def test_without_the_limit_every_hidden_run_keeps_others_out(market_of):
     """The negative control."""
     market = market_of("eve", "bob", surprise_limit=0, **STAYS)
     assert all(one_long_run(market, "eve", "bob", 0.02)[0]["state"] != "running" for _ in range(4))
 
 
+@pytest.mark.slow
 def test_hidden_runs_as_announced_are_hardly_ever_ended():
     """Ville's inequality holds along runs: at most one in twenty of honest owners, ever; the factors' mean is 1."""
     laws = [((1, 0.6), (2, 0.3), (8, 0.1)), ((2, 0.98), (8, 0.02)), ((1, 0.25), (2, 0.25), (3, 0.25), (4, 0.25))]
@@ -261,6 +264,7 @@ def test_runs_that_go_on_in_the_same_round_are_tested_together():
     assert [job.name for job in too_long(market)] == ["ann.2", "ann.3"]  # one of each owner's may go on
 
 
+@pytest.mark.slow
 def test_an_honest_owner_is_hardly_ever_refused():
     """Ville's inequality: at most one in twenty of honest owners, ever."""
     rng, refusals = np.random.default_rng(3), 0

@@ -155,6 +155,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_beside_the_journal_is_named(case, tmp_path):
     populated(tmp_path / "m.db").stop()

@@ -19,6 +19,7 @@ from marketsched.mechanisms.schedulers.fair_share import FairShare
 from marketsched.play.replaying import replay
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_export_replayed_gives_the_decisions_line_by_line(name):
     chosen, rows = config(name), []
@@ -34,6 +35,7 @@ def _lines(rows):
     return exported(iter(rows), 10**7)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_quotes_change_no_decision(name):
     quote = random_quote(np.random.default_rng(5))

@@ -129,6 +129,7 @@ def test_a_clock_a_day_ahead_stops_the_start_unless_it_is_told_to_catch_up(tmp_p
     service.stop()
 
 
+@pytest.mark.slow
 def test_health_shows_the_warning(tmp_path):
     hands = Hands()
     with serving(WALL, f"{tmp_path}/m.db", make_clock=hands.clock) as url:
@@ -148,6 +149,7 @@ def test_health_shows_the_warning(tmp_path):
 # -- snapshots ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_snapshots_are_tried_again_after_a_copy_was_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "SHARE", 1e9)
@@ -175,6 +177,7 @@ def test_snapshots_are_tried_again_after_a_copy_was_killed(tmp_path, monkeypatch
 # -- the database's file ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("how", ["renamed", "removed", "replaced"])
 def test_nothing_is_answered_into_a_file_that_was_moved(how, tmp_path):
     path, away = tmp_path / "m.db", tmp_path / "away.db"
@@ -267,6 +270,7 @@ def rules_of(name):
     return config("cluster-bid-price" if "cluster" in name else "first-come", mechanism=name, parameters={})
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("name", ALL)
 def test_no_balance_falls_below_its_limit(name):
     traffic = Limited(rules_of(name), 7)

@@ -105,6 +105,7 @@ def seen_by(folder, url, tokens):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="no node on the PATH")
 def test_what_each_sees(market, tmp_path):
     url, tokens = market

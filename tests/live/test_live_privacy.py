@@ -80,6 +80,7 @@ def test_streams_and_ledgers_go_on_from_the_numbers_that_owners_see(clients):
     assert refused(LiveError, ann.ledger, None, after=2**60).status == 422
 
 
+@pytest.mark.slow
 def test_pages_of_a_ledger_hold_every_entry(clients):
     operator = clients["operator"]
     for n in range(7):

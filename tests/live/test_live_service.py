@@ -99,6 +99,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("case", ALTERED)
 def test_an_altered_journal_stops_the_start(case, tmp_path):
     populated(f"{tmp_path}/m.db").stop()
@@ -176,6 +177,7 @@ class Disk:
         raw.execute(f"PRAGMA max_page_count={raw.execute('PRAGMA page_count').fetchone()[0]}")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_answered_and_survived(tmp_path):
     service = populated(f"{tmp_path}/m.db")
     Disk(service).fill()
@@ -203,6 +205,7 @@ def test_a_full_disk_is_answered_and_survived(tmp_path):
     again.stop()
 
 
+@pytest.mark.slow
 def test_memory_does_not_run_ahead_of_a_failed_write(tmp_path, monkeypatch):
     service = populated(f"{tmp_path}/m.db")
     before = state(service.market)
@@ -223,6 +226,7 @@ def test_memory_does_not_run_ahead_of_a_failed_write(tmp_path, monkeypatch):
     service.stop()
 
 
+@pytest.mark.slow
 def test_a_commit_that_nobody_heard_of_is_not_repeated(tmp_path, monkeypatch):
     service = populated(f"{tmp_path}/m.db")
     write = service.journal.write

@@ -32,6 +32,7 @@ def statement(*shapes, arrival=1, deadline=9, **more):
     return {"value": curve, "arrival": arrival, "shapes": list(shapes), **more}
 
 
+@pytest.mark.slow
 def test_a_day_on_a_cluster(tmp_path):
     database, token = f"{tmp_path}/m.db", tmp_path / "token"
     with serving(RULES, database, operator_token_file=token, snapshot_rows=5) as url:

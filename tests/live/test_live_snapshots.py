@@ -59,6 +59,7 @@ class Traffic:
             self.act({"event": "advance"})
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", [*MECHANISMS, "two-offers", "spot", "kai", "credits", "fair-turns"])
 def test_a_market_goes_on_from_its_snapshot_to_the_last_bit(name):
     rules = config(name) if name in MECHANISMS else config("first-come", mechanism=name)
@@ -71,6 +72,7 @@ def test_a_market_goes_on_from_its_snapshot_to_the_last_bit(name):
     assert any('"complete"' in each for each in whole.said)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if "bid-price" not in name])  # it learns from arrivals
 def test_what_is_kept_does_not_grow_with_the_jobs_that_have_gone(name):
     traffic, sizes = Traffic(LiveMarket(config(name)), 6), []
@@ -127,6 +129,7 @@ def events(path):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_books_are_equal_with_snapshots_and_without(tmp_path):
     days = {}
@@ -222,6 +225,7 @@ OLD_DAMAGE = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("case", OLD_DAMAGE)
 def test_damage_before_the_snapshot_is_named_soon_after_the_start(case, tmp_path):
     path = tmp_path / "m.db"

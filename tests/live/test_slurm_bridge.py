@@ -13,6 +13,7 @@ from slurm_trials import WITH_SLURM, Trial, until
 pytestmark = WITH_SLURM
 
 
+@pytest.mark.slow
 def test_a_job_is_announced_held_started_and_charged(tmp_path):
     with Trial(tmp_path) as trial:
         job = trial.announce("a", nodes=2, rounds=(1, 2))
@@ -139,6 +140,7 @@ def test_processes_have_to_end_with_their_job(tmp_path):
         trial.bridge.check_cluster()
 
 
+@pytest.mark.slow
 def test_a_bridge_that_would_not_see_everything_does_not_start(tmp_path):
     """With an owner's token, or of a partition that is not there, it would cancel and complete the jobs of others."""
     with Trial(tmp_path) as trial:

@@ -66,6 +66,7 @@ def test_what_starts_where_is_what_the_naive_rule_says(seed):
     compared(market_of(shares=shares), jobs, by_definition(parts, fades))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("wrong", [{"fades": 1.0}, {"of_owner": sum}])
 def test_another_rule_would_be_caught(wrong):
     """The negative control: without decay, or with sums in place of the largest share."""

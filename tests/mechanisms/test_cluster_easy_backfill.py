@@ -48,6 +48,7 @@ def wall_of(job):
     return min(max(durations) for durations in job.truth.shapes[0].on.values())
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("seed", range(many(8)))
 def test_what_starts_where_is_what_the_naive_rule_says(seed):
     jobs = drawn_jobs(seed)
@@ -162,6 +163,7 @@ def check_room(market, names):
     assert (taken <= layout.size).all() and (devices <= layout.device_parts[2]).all()
 
 
+@pytest.mark.slow
 def test_nobody_delays_the_head_of_the_queue_and_no_node_is_overfull():
     found = np.array([delays(ClusterEasyBackfill, seed) for seed in range(many(12))])
     assert found[:, 0].sum() > 5 * len(found) and not found[:, 1].any()

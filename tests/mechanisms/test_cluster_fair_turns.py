@@ -138,6 +138,7 @@ def test_what_starts_is_what_brute_force_says_and_no_node_is_overfull(seed):
     assert watched.starts > 15
 
 
+@pytest.mark.slow
 def test_no_increasing_map_of_an_owner_s_values_changes_anything():
     changed = 0
     for seed in range(many(6)):

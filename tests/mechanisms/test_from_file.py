@@ -6,14 +6,17 @@ import sys
 from textwrap import dedent
 
 import pytest
+from typer.testing import CliRunner
 
 from marketsched import compare
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import read_scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import loaded_from_file
 from marketsched.mechanisms.registry import builder_of, get
 from marketsched.play.fingerprint import canonical, run_key
+from marketsched.show.cli import app
 from refusals import refused
 
 RULE = """
@@ -116,3 +119,35 @@ def test_workers_and_commands_know_it(folder):
     command = [sys.executable, "-m", "marketsched", "run", "stochastic-mix", "-m", "own_rule.py:FirstPrice:share=0.1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "revenue" in done.stdout
+
+
+def test_what_can_be_no_mechanism_is_refused_in_words(folder):
+    (folder / "own_rule.py").write_text(
+        dedent(RULE) + "class Nothing:\n    pass\n\nclass Always(FirstPrice):\n    truthful = 'always'\n"
+    )
+    refused(lambda: get("mechanism", "own_rule.py:Nothing"), "the class Nothing is no mechanism", legal="a subclass of")
+    refused(lambda: get("mechanism", "own_rule.py:Always"), place="truthful", seen="always", legal="one of 'ex post'")
+
+
+def test_a_rule_of_ones_own_is_described_with_its_keys(folder):
+    (folder / "own_rule.py").write_text(
+        dedent(RULE)
+        .replace("share: float = SHARE", "share: Share = SHARE")
+        .replace("from neighbour", "from marketsched.mechanisms.legal import Share\nfrom neighbour")
+    )
+    shown = " ".join(CliRunner().invoke(app, ["mechanisms", "own_rule.py:FirstPrice"]).stdout.split())
+    assert "share a finite number in [0, 1] 0.5" in shown and "capacity" not in shown
+    of_ours = " ".join(CliRunner().invoke(app, ["mechanisms", "first-come"]).stdout.split())
+    assert "price a finite number >= 0 - Credits per node and round" in of_ours
+    assert "A job pays price * concurrency * (rounds used) when it completes" in of_ours
+
+
+def test_what_a_scenario_names_lies_beside_it_or_here(folder, monkeypatch):
+    (folder / "jobs.swf").write_text("1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n")
+    (folder / "x.yaml").write_text("workload: {kind: swf, path: jobs.swf}\nmechanism: 'own_rule.py:FirstPrice'\n")
+    here = read_scenario("x.yaml")[0]
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    there = read_scenario("../x.yaml")[0]
+    assert (here["workload"]["path"], here["mechanism"]) == ("jobs.swf", "own_rule.py:FirstPrice")
+    assert (there["workload"]["path"], there["mechanism"]) == ("../jobs.swf", "../own_rule.py:FirstPrice")

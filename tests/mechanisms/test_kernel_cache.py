@@ -20,6 +20,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_kept_kernel_is_compiled_anew_when_a_file_below_it_changes(tmp_path):
     """And only then: the second run finds the first one's kernel."""

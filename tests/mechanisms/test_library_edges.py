@@ -102,6 +102,7 @@ def test_names_and_signals_that_cannot_be_looked_up_are_refused(market):
     market.arrive("A", 1)  # nothing was changed before
 
 
+@pytest.mark.slow
 def test_work_beyond_memory_is_refused_with_its_size():
     sizes = {**SIZES, "max_delay": 10_000_000}
     with pytest.raises(TooLargeError, match=r"^10000000 sample paths of 1000\d+ rounds: expected at most"):

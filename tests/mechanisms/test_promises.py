@@ -79,6 +79,7 @@ def builder(name, rules, world):
     return build
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("hidden", [False, True], ids=["revealed", "hidden"])
 @pytest.mark.parametrize(
     ("name", "rules", "shapes"), RULES, ids=lambda given: given if isinstance(given, str) else None

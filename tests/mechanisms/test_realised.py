@@ -98,6 +98,7 @@ def test_faults_name_the_job(row, message):
         RealisedJobs.build([good, (sow(birth, 1, DeadlineValue(3.0, 9)), arrival, duration)], horizon=9, max_delay=9)
 
 
+@pytest.mark.slow
 def test_eight_times_the_jobs_take_about_eight_times_as_long():
     def seconds(n_jobs):
         births = np.random.default_rng(0).integers(1, 560, n_jobs).tolist()

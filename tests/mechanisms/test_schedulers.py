@@ -92,6 +92,7 @@ def by_brute_force(jobs, place=lambda each: 0):
     return starts, reservations
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("part", range(3))
 def test_easy_backfilling_is_the_best_legal_set_and_delays_no_reservation(part):
     passed = 0
@@ -269,6 +270,7 @@ def test_the_largest_value_comes_first_and_displaces_what_is_worth_half():
         assert starts_of(events_of("largest-value-first", jobs, **parameters)) == {"A": 1, "C": 5}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share", "largest-value-first"])
 def test_nodes_are_never_oversold_and_nobody_pays(name):
     for seed in range(60):

@@ -40,6 +40,7 @@ def test_a_reproduction_is_one_page_with_every_experiment(folder):
     assert ("td", "class", "bad") in page.attributes and ("td", "class", "good") in page.attributes
 
 
+@pytest.mark.slow
 def test_one_experiment_of_a_reproduction_is_a_page(folder):
     page = Page(report_page(folder / "esdp-fig8"))
     assert {"share <b>", "0.2", "0.85", "not reproduced (1)"} <= set(page.texts["td"])

@@ -47,6 +47,7 @@ def test_the_table_of_pools_holds_what_runs():
     assert floor.max() == result.rounds["load"].max() <= 3  # nodes: tasks that share one are not stacked
 
 
+@pytest.mark.slow
 def test_contestants_of_a_cluster_are_compared():
     found = marketsched.compare(SCENARIO, runs=2)
     names = found.summary["mechanism"].tolist()

@@ -45,6 +45,7 @@ def test_replay_reproduces_the_examples(name):
     assert difference(list(replay(config, events)), decisions) is None
 
 
+@pytest.mark.slow
 def test_the_command_reproduces_an_example():
     """Through the command line, the events on standard input."""
     _, events, decisions = example("09")
@@ -86,6 +87,7 @@ def test_the_random_markets_are_not_trivial():
     assert min(counts.values()) >= many(400) // 25, counts
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", CLEAN, ids=["all", "running"])
 def test_agreement_on_random_markets(kind):
     for seed in range(many(200)):

@@ -163,6 +163,7 @@ FAULTY = {
 }
 
 
+@pytest.mark.slow_after(22)
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_faulty_line_changes_nothing_wherever_it_stands(name):
     faulty = FAULTY[name]

@@ -132,6 +132,7 @@ def test_a_bound_for_a_smaller_cluster_is_broken():
     assert dual_bound(jobs, capacity - 1, 30).value < exact_optimum(jobs, capacity)
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.parametrize(
     ("n_jobs", "horizon", "load", "seed"),
     [

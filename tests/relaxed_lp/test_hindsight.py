@@ -93,6 +93,7 @@ def test_equals_the_best_of_all_schedules_with_ties(drawn):
     assert optimum.value == pytest.approx(best_schedule(jobs, capacity, horizon), abs=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(many(10, least=3)))
 def test_between_first_come_and_the_relaxed_bounds(seed):
     jobs, capacity, horizon = crowd(25, 16, seed)
@@ -181,6 +182,7 @@ def test_what_is_too_large_is_not_searched(monkeypatch, module, limit):
     assert not optimum.proven and optimum.seconds == 0.0 and faults(jobs, capacity, horizon, optimum) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_search():
     jobs, capacity, horizon = crowd(300, 120)
     timer = threading.Timer(1.0, _thread.interrupt_main)

@@ -74,6 +74,7 @@ def test_w6_prices():
 # -- from laws to prices -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(many(12, least=4)))
 def test_every_ingredient_is_certified(seed):
     rng = np.random.default_rng(seed)

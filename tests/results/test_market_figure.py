@@ -140,6 +140,7 @@ def test_panels_show_the_tables(run):
     assert bar.get_ylabel()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("options", "panels"),
     [

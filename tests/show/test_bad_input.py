@@ -149,6 +149,7 @@ def test_a_bad_log_is_a_reported_error(here, bad, part):
     assert error["line"] == 2 and part in error["message"]
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -243,6 +244,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_what_is_made_to_break_a_reader(here, case):
     make, arguments, words = HOSTILE[case]

@@ -51,12 +51,14 @@ def ended(number, before="", body=""):
             return None
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_request_to_end_does_what_ctrl_c_does(number):
     assert ended(number) == 130
     assert ended(number, "signal.signal(signal.SIGINT, signal.SIG_IGN)") == (None if number == signal.SIGINT else 130)
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_that_is_ignored_stays_so():
     assert ended(signal.SIGHUP, "signal.signal(signal.SIGHUP, signal.SIG_IGN)") is None
 

@@ -65,6 +65,7 @@ def test_every_command_of_the_next_steps_is_there():
     assert set(steps) <= set(names()) and "run" in steps
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -56,6 +56,7 @@ def supplies(size):
     return least, round(1.5 * least), 3 * least
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("switch", ["own plans", "a fifth spiteful"])
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_revealed(adversary, switch):

@@ -36,6 +36,7 @@ OVERBOOKED = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "mechanism",
     [

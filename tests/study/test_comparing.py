@@ -169,6 +169,7 @@ def blocks(name, n_runs, rng):
             "everything": rare(10.0, 10.0, 0.02)}[name]  # fmt: skip
 
 
+@pytest.mark.long_after(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("n_runs", [5, 8, 20])
 @pytest.mark.parametrize("name", LOSSES)
@@ -284,6 +285,7 @@ def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
         assert row["ratio_high"] >= known["ratio_high"] - 1e-12
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
     def stop(done, total, what):
         if done == 5:
@@ -346,10 +348,13 @@ def test_wrong_tokens(tokens, error, message):
 
 def test_rows_state_what_is_known_of_truth():
     found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=3)
-    assert found.summary["truthful"].tolist() == ["proved", "fails", "unknown", "up to regret"]
+    assert found.summary["truthful"].tolist() == ["proved", "fails", "fails", "up to regret"]
     text = " ".join(printed(found.view(), 200).split())
     assert "is truth best? proved (truth is proved best for each job): bid-price; up to" in text
-    assert "fails (a lie is known to pay): pay-as-bid (a part of its value)" in text
+    known = (
+        "pay-as-bid (a part of its value), vcg (says 1, is worth 5: gains 5 credits)"  # over several rounds it is none
+    )
+    assert f"fails (a lie is known to pay): {known}" in text
 
 
 @pytest.mark.slow
@@ -403,6 +408,7 @@ def log_file(tmp_path):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_against_compares_with_the_one_that_is_named(log_file):
     """Differences to the rival, and owner by owner, are those of the tables of runs and owners."""
@@ -434,6 +440,7 @@ def test_two_mechanisms_are_compared_with_each_other(log_file):
     assert compare(log_file, ["fair-share", "easy-backfill", "first-come"], runs=1).meta["against"] is None
 
 
+@pytest.mark.slow
 def test_a_rival_is_another_mechanism(log_file):
     with pytest.raises(InvalidParameterError, match="against = 'kai': expected another mechanism than the one comp"):
         compare(log_file, ["kai"], against="kai")

@@ -70,6 +70,7 @@ def optimum_by_trying_all(jobs, capacity, horizon, max_delay):
 # --- what is found ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", ["exponential", "first-come", OVERBOOKED])
 def test_what_is_found_replays_to_the_digit(mechanism, tmp_path):
     found = search_hard_instance(TIGHT, mechanism, steps=120, restarts=2, max_jobs=16, rng=3)
@@ -83,6 +84,7 @@ def test_what_is_found_replays_to_the_digit(mechanism, tmp_path):
     assert found.n_jobs == len(again.workload.jobs) <= 16
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", ["exponential", "first-come"])
 def test_the_optimum_is_that_of_all_schedules_tried(mechanism):
     for seed in range(3):
@@ -115,6 +117,7 @@ def test_every_job_keeps_to_the_model():
         assert sow.value(job.birth + LIMITS.max_delay) == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_equal_generators_find_equal_instances():
     one, two, other = (search_hard_instance(TIGHT, "first-come", steps=90, restarts=2, rng=rng) for rng in (7, 7, 8))
@@ -135,6 +138,7 @@ def test_history_only_rises_and_bounds_the_ratio():
     assert found.stopped == "steps"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", ["exponential", OVERBOOKED])
 def test_random_jobs_are_means_over_seeds(mechanism):
     limits = replace(TIGHT, capacity=4)
@@ -174,6 +178,7 @@ def never_wide(*, epsilon, threshold, oracle, eviction, pricing, rng, **sizes):
     return NeverWide(**sizes)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(many(3, least=1)))
@@ -185,6 +190,7 @@ def test_a_planted_weakness_is_found(seed, monkeypatch):
     assert widths.count(2) > len(widths) / 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(many(3, least=1)))
@@ -207,6 +213,7 @@ def test_where_everything_fits_for_nothing_there_is_nothing_to_find(mechanism):
     assert found.ratio_bound == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_the_theorem_holds_where_its_conditions_do():

@@ -44,6 +44,7 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     assert call(*SMALL, "--out", tmp_path / "out").exit_code == 2  # kept until replaced on demand
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_json_is_all_there_is_on_standard_output(tmp_path):
     done = call(*SMALL, "--json", "--out", tmp_path / "out", "--learner", "ucb")

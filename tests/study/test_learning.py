@@ -48,6 +48,7 @@ def test_a_day_is_what_a_market_makes_of_it(mechanism):
         assert outcome.revenue == pytest.approx(result.outcome["revenue"])
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_counterfactual_is_the_day_played_with_that_report(mechanism):
     """Also where replays leave out who submits later: under LIFO nothing changes."""
@@ -106,6 +107,7 @@ def test_schedules_are_the_same_days_under_all_mechanisms_and_lengths():
 # -- learning -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_bidders_learn_what_the_price_rule_makes_best():
     """Second price: the truth. First price: half the value wins as often as anything and pays least."""
@@ -209,6 +211,7 @@ def test_a_best_responder_finds_the_lie_and_under_the_second_price_none():
     assert all(deviation is None for _, deviation in minds["last"][0].found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_best_responder_with_few_plays_is_not_taken_for_one_that_finds_nothing():
     """Five owners have 81 or 243 worlds, too many to go through in 400 plays; with more the lie is confirmed."""
@@ -346,6 +349,7 @@ def test_curves_and_figure_over_seeds():
     assert titles[0] == "reported value / true value" and len(titles) == 4
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_workers_change_nothing():
     markets = {"vcg": contested_market("vcg", n_owners=3)}

@@ -114,6 +114,7 @@ def test_nodes_make_the_load(by_load):
         assert load_asked(setup) == work / (nodes * 2)
 
 
+@pytest.mark.slow
 def test_a_row_at_a_load_is_the_run_on_so_many_nodes(by_load):
     row = by_load.runs[(by_load.runs["load"] == 1) & (by_load.runs["seed"] == 4)].iloc[0]
     alone = compare({**PERHAPS, "mechanism": {"capacity": int(row["capacity"])}}, ["exponential"], runs=1, seed=4)
@@ -141,6 +142,7 @@ def test_an_interrupted_comparison_keeps_seeds_of_which_all_loads_are_played():
     assert found.runs[["seed", "load"]].drop_duplicates().values.tolist() == [[0, 1.0], [0, 2.0]]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_processes_share_the_loads_of_a_seed(tmp_path):
     alone, heard = compare(PERHAPS, ["exponential", "first-come"], runs=1, loads=[0.5, 1, 2]), []

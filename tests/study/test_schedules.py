@@ -43,6 +43,7 @@ def test_schedules_are_those_of_the_first_seed(log, found):
     assert (found.schedules["start"] > 0).sum() > found.schedules["completed"].sum()  # somebody was evicted
 
 
+@pytest.mark.slow
 def test_every_job_has_its_nodes_for_its_rounds_in_the_chart(found):
     about = found.meta["schedules"]
     own = found.schedules[found.schedules["mechanism"] == NAMES[1]]

@@ -112,6 +112,7 @@ def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
     assert kept.items() <= records(out).items() and same(out, expected)
 
 
+@pytest.mark.long
 def test_two_sweeps_at_once(tmp_path, whole):
     spec, expected = whole
     out = tmp_path / "out"

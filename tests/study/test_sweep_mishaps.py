@@ -65,6 +65,7 @@ def ends_at(write, spec, out, monkeypatch) -> bool:
     return False
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "before",
@@ -104,6 +105,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_damaged_records_are_named_and_change_nothing(here, kind):
     out = marketsched.sweep(SPEC, here / "out").out

@@ -84,6 +84,7 @@ def test_the_table_reads_in_duckdb_and_says_where_it_comes_from(here):
     ].tolist()
 
 
+@pytest.mark.slow
 def test_finished_runs_are_not_made_again_and_more_may_be_asked_for(here):
     marketsched.sweep(SPEC, here / "out")
     before, table = records(here / "out"), table_bytes(here / "out")
@@ -157,6 +158,7 @@ def test_a_second_sweep_on_one_folder_is_refused(here):
     assert marketsched.sweep(SPEC, here / "out").complete
 
 
+@pytest.mark.slow
 def test_the_lock_goes_with_the_process_that_holds_it(here):
     code = (
         "import os, signal, sys; from pathlib import Path\n"
@@ -345,6 +347,7 @@ def test_the_command_with_worker_processes_gives_the_same_bytes(here):
     assert manifest(here / "out") == manifest(here / "alone")
 
 
+@pytest.mark.slow
 def test_an_unknown_address_is_one_line(tmp_path):
     spec = write_spec(tmp_path / "sweep.yaml", scenario=ONE_JOB, seeds=1)
     process = start("sweep", spec, "--out", tmp_path / "out", "--scheduler", "nonsense")

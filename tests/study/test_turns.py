@@ -104,6 +104,7 @@ def test_gymnasium_accepts_the_market_of_one_owner():
     check_env(OwnerEnv(contested_market("vcg", n_owners=3, capacity=1)), skip_render_check=True)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", ["bid-price", "posted-price", "pay-as-bid"])
 def test_truthful_agents_give_the_tables_of_a_run(mechanism):
     scenario = Scenario.from_dict(SMALL).with_mechanism(mechanism)

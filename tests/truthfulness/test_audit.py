@@ -76,6 +76,7 @@ G1 = {  # gap G1: durations hidden, and declaring two nodes spares the price of 
 }
 
 
+@pytest.mark.slow
 def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     found = audit(MARKET, ["posted-price", "exponential", "pay-as-bid"], owners=3, plays=2000)
     table = found.summary.set_index("mechanism")
@@ -94,6 +95,7 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     json.dumps(found.result().to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_g1_is_found_from_both_sides():
     found = audit(G1, owners=2, plays=2000)
     (row,) = found.summary.to_dict(orient="records")
@@ -102,6 +104,7 @@ def test_g1_is_found_from_both_sides():
     assert (row["worst_job"], "concurrency=2" in row["lie"]) == ("owner", True)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_planted_fault_is_caught(fault):
     """Within 2,000 plays, inside the model but for prices that fall, which only a later submission meets."""
@@ -140,6 +143,7 @@ def test_one_that_raises_is_named_and_the_audit_goes_on():
         audit(MARKET, ["no such mechanism"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_keeps_what_is_finished(tmp_path):
     def stop(what, share):
         if what == "pay-as-bid: lies in the market at hand" and share > 1 / 3:

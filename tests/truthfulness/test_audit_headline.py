@@ -122,6 +122,7 @@ def test_a_charge_for_the_reported_duration_is_found_in_full():
     assert one.regret_lower == pytest.approx(0.4)
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cannot-be-built-in-tests", "raises-always-in-tests", "raises-under-lies-in-tests"])
 def test_what_was_not_audited_is_no_zero(name):
@@ -140,6 +141,7 @@ def test_a_budget_too_small_to_play_is_not_audited():
     assert found.not_audited == ["vcg"]
 
 
+@pytest.mark.slow
 def test_the_budget_begins_when_kernels_are_compiled(monkeypatch):
     """A first play that takes long, as with a cold cache, does not eat the budget."""
     slow = {"left": 1}

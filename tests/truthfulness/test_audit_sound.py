@@ -160,6 +160,7 @@ def test_a_rule_that_draws_on_its_own_is_not_audited_and_never_accused(kind):
     assert "generator that was not passed" in one.irreproducible or "order of their hashes" in one.irreproducible
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", ["first-come", "bid-price:buckets=4", "pay-as-bid", "posted-price", "fair-share"])
 def test_rules_that_do_not_are_audited(name):
     found = audit(market(), [name], plays=150, owners=2)
@@ -182,6 +183,7 @@ def test_waiting_costs_no_budget_and_workers_do():
     assert processor.processor_seconds() - seconds < 1e3
 
 
+@pytest.mark.slow
 def test_an_audit_that_was_cut_has_a_status_of_its_own(tmp_path):
     (tmp_path / "market.yaml").write_text(dump_yaml(market()))
     call = ["audit", str(tmp_path / "market.yaml"), "-m", "first-come:price=.4", "--out"]
@@ -200,6 +202,7 @@ def test_statuses_are_listed_in_the_order_in_which_they_apply():
 # --- payments beside a menu -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["adds-of-sound-tests", "addsalways-of-sound-tests"])
 def test_a_payment_that_is_none_of_its_menu_is_a_finding(name):
     found = audit(market(), [name], plays=200)
@@ -216,6 +219,7 @@ def test_a_rule_that_promises_nothing_may_charge_beside_its_menu():
 # --- power ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_power_is_said_of_the_lies_that_were_played_for_all():
     found = audit(market(30), ["first-come:price=.4"], plays=1500)
     (row,) = found.summary.to_dict(orient="records")

@@ -147,6 +147,7 @@ def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
     assert f"{found.at_hand.payments} under lies of the search" in found.rests_on
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])
 def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed):
     situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
@@ -186,6 +187,7 @@ def test_what_seems_to_pay_and_is_not_confirmed_ends_with_5(seed, tmp_path, monk
     assert "credits on average over" in said["mechanisms"][0]["seems_to_pay"]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
 def test_it_is_played_on_until_it_is_decided(seed, tmp_path, monkeypatch):
     monkeypatch.setattr("marketsched.truthfulness.searches.on_worlds.LEAST", 10)

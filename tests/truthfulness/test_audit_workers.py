@@ -57,6 +57,7 @@ def alone():
     return tables(audited())
 
 
+@pytest.mark.slow
 def test_plays_made_ahead_change_nothing(alone):
     with Counting() as workers:
         assert tables(audited(executor=workers)) == alone

@@ -9,6 +9,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.truthfulness.searches.betting import exceeds, mean_interval, worlds_left
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "draw",
     [

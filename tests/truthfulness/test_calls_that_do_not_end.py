@@ -86,6 +86,7 @@ def market():
     return {"name": "two for one", "workload": {"kind": "jobs", **sizes, "jobs": jobs}}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("call", ["submit", "arrive", "advance", "complete", "construction"])
 def test_an_audit_names_the_call_and_goes_on(call):
     found = audit(market(), [f"endless-{call}", "pay-as-bid"], plays=200, call_seconds=0.4)
@@ -120,6 +121,7 @@ def test_a_lie_under_which_it_does_not_end_is_named_and_others_are_played():
     assert found.failures and all("submit in round 1: did not end within" in each.reason for each in found.failures)
 
 
+@pytest.mark.slow
 def test_checks_fail_by_it_and_all_are_reported():
     def build(**sizes):
         return get_mechanism("endless-advance", **sizes)

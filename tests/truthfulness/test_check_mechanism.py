@@ -232,6 +232,7 @@ class Explodes(Wrong):
         raise ZeroDivisionError("no luck")
 
 
+@pytest.mark.long_after(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "check"),
@@ -295,6 +296,7 @@ def test_what_is_not_claimed():
     refused(lambda: check_mechanism(factory, n_markets=0), place="n_markets", seen=0, error=InvalidParameterError)
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(("name", "check"), mechanism_checks(built("posted-price"), n_markets=2), ids=list(CHECKS))
 def test_checks_can_parametrise_a_test(name, check):
     check()
@@ -340,6 +342,7 @@ class Notes(FirstCome):
         return super().submit(job, sow, owner=owner)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("kind", "outcome"), [(FirstCome, "passed"), (ReadsAhead, "failed"), (Notes, "failed")])
 def test_a_mechanism_is_held_to_when_it_reads_reports(kind, outcome):
     report = check_mechanism(lambda *, rng, **sizes: kind(price=0.3, **sizes), n_markets=4)
@@ -391,6 +394,7 @@ class _NowOrNever(ArrivalMarket):
         return True
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("fault", "where"),
     [

@@ -222,6 +222,7 @@ class PaysItsBidWhereHidden(FirstCome):
         return super().charge(x) if self.seen[x.job] is not None else 0.9 * x.sow.value(self.round)
 
 
+@pytest.mark.slow
 def test_hidden_durations_are_played_where_truth_is_promised_for_them():
     (result,) = check_truthful(PaysItsBidWhereHidden, domains=[], n_markets=4)
     assert result.outcome == "failed" and "contested=False, hidden=True)" in result.detail

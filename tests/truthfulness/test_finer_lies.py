@@ -206,6 +206,7 @@ FAULTS = [FreeAtPrices, FreeByDigit, FreeForStairs, FreeForTheirLaw]
 FAULTS += [CheapUnlessItRestarts, CheapForFlatLines, DearForThree, CheapForThree]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [*FAULTS, FirstCome])
 def test_rules_that_such_lies_exploit_are_found_at_the_default(kind):
     limits = {"max_concurrency": 3, "max_duration": 6, "max_value": 10.0, "max_delay": 12}

@@ -41,6 +41,7 @@ def test_the_stated_power_is_that_of_planted_gains():
     assert detectable([1.0], -2.0, failure) == np.inf
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_lower_ends_hold_and_bets_that_learn_need_fewer_worlds():
     rng = np.random.default_rng(4)

@@ -57,6 +57,7 @@ def built(name, **parameters):
     return lambda rng: get_mechanism(name, **{k: SIZES[k] for k in SIZES}, **LIMITS, **parameters, rng=rng)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", ["first-come", "pay-as-bid", "bid-price", "spot"])
 @pytest.mark.parametrize("revealed", [True, False])
 def test_every_lie_ends_as_in_a_market_played_whole(name, revealed):
@@ -109,6 +110,7 @@ def over_their_laws(found):
     return [gain for gain in found.checked if (gain.own_law or 0.0) > 0 and not gain.drew]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_luck_under_hidden_durations_is_no_lie_that_pays():
     """First come at a flat price, far from the horizon: some reports gain in hindsight, none over the own law."""

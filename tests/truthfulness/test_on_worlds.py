@@ -69,6 +69,7 @@ def test_false_alarms_are_as_rare_as_stated():
     assert wrong <= 4
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
     first, again = (played("a drawn order by value", [ScaleValue(2.0)], "job-4", "job-5") for _ in range(2))

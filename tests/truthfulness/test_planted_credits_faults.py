@@ -34,6 +34,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "families", "seeds", "found"), FAULTS)
 def test_a_planted_fault_is_found_and_the_rule_itself_is_not(fault, families, seeds, found):

@@ -33,6 +33,7 @@ def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not(
     assert {name for name, _ in pays} == {"usage-announced"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_usage_over_the_number_of_jobs_is_found_by_parts_and_the_rule_itself_is_not():
     names = ["usage-average", "kueue"]

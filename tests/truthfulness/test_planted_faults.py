@@ -30,6 +30,7 @@ def test_the_same_market_has_no_such_lie_under_an_honest_rule():
     assert found.best_ex_post is None and len(found.gains) > 40
 
 
+@pytest.mark.slow
 def test_a_price_that_quotes_move_is_found_by_the_check_of_quotes_alone():
     assert screened(registered("quotes move the price")).best_ex_post is None
     report = check_mechanism(PLANTED["quotes move the price"], n_markets=2)

@@ -89,6 +89,7 @@ def read(kind, seed=0, plays=1500):
     return screening.found
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("kind", [Window, InAHelper, InARow, Computed, ThroughATable, Cents, Rounded])
 def test_narrow_triggers_are_found(kind):
     found = read(kind)

@@ -85,6 +85,7 @@ def test_the_best_shading_is_found_within_one_per_cent():
     assert best.misreport.f * 10 == pytest.approx(bid, rel=0.01)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("max_plays", [300, 600, 1200, 2400])
 def test_a_small_budget_finds_shading_though_it_cannot_go_through_all_worlds(max_plays):
     """Sixteen values of two rivals are 256 worlds: few enough to list, too many to go through."""
@@ -135,6 +136,7 @@ def test_a_lie_that_takes_two_misreports_is_found():
     assert best.gain_mean == pytest.approx(3.0)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_planted_fault_is_caught_with_the_gain_worked_out_by_hand(fault):
     """At the history of one seed, so that the one oracle that draws is exact, too; prices that fall need a delay."""
@@ -181,6 +183,7 @@ def hidden_market(seed):
     return Situation(market, truth, [earlier], capacity=2, horizon=8, max_delay=6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_search_finds_what_brute_force_finds_where_durations_are_hidden():
     paying = 0

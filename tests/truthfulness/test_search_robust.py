@@ -45,6 +45,7 @@ class Touchy(HighestBid):
         return events
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"),
@@ -200,6 +201,7 @@ def test_wrong_parameters_are_refused():
 # --- nobody is accused by rounding, or by the luck of one stream -------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("short", "value"), [(0.1, 3.7), (0.2, 3.1), (0.3, 2.9)])
 def test_where_gains_and_losses_cancel_the_rounding_is_no_gain(short, value):
     """The owner is indifferent whether it runs: the short run gains what the long one loses."""
@@ -233,6 +235,7 @@ class PriceLottery(HighestBid):
         return Event(event.round, event.kind, job, event.completion, float(self.price))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("history", [None, 0, 1, 2, 3])
 def test_what_a_mechanism_draws_after_the_turn_is_drawn_anew_in_each_play(history):

@@ -130,6 +130,7 @@ def test_demands_stay_bookable():
     assert said[ScaleDemand("cpu", 2.0)]["cpu"] == 1 and said[ScaleDemand("cpu", 1.5)]["cpu"] == 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_lie_pays_under_menus_at_arrival(seed):
     found, other = gains_of(at_hand(*tiny_market(seed)), all_lies, most=12)
@@ -227,6 +228,7 @@ class ChargesMore(ClusterBidPrice):
         return super().charge(x) + 0.1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [ClusterBidPrice, HearsTheRound, ChargesMore])
 def test_menus_that_move_and_payments_unlike_them_are_seen(kind):
     setup = Scenario.of(SCENARIO).setup(np.random.default_rng(5))

@@ -123,6 +123,7 @@ class Moves(FirstCome):
 FAULTY = {kind.__name__: lambda rng, kind=kind: kind(price=0.3, **SIZES) for kind in (BooksWrongly, Moves)}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", FAULTY)
 def test_what_does_not_hold_is_noticed_and_played_whole(name):
     for seed in range(many(12, least=3)):

@@ -89,6 +89,7 @@ def by_the_market(situation, strategy, seed):
     return float(table.loc[table["name"] == situation.name, "utility"].iloc[0])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", FACTORIES)
 def test_a_play_is_what_the_agents_market_does(name):
     strategies = [Truthful(), ScaleValue(0.4), InflateConcurrency(1), InflateConcurrency(-1), ScaleDuration(0.5)]

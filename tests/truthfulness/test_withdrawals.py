@@ -71,6 +71,7 @@ def test_the_audit_withdraws_jobs(kind, status):
         assert isinstance(best.misreport, Withdraw) and best.counted == pytest.approx(3 - best.owner.truthful.utility)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("kind", "passes"), [(FreesOthers, False), (FirstCome, True)])
 def test_a_twin_that_is_withdrawn_is_conduct_beyond_the_model(kind, passes):
     _, build = built(kind)

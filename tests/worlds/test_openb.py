@@ -93,6 +93,7 @@ def test_equal_seeds_give_equal_jobs_and_all_seeds_one_cluster(data_folder):
     assert a.cluster == c.cluster and repr(a.jobs[0].truth) != repr(c.jobs[0].truth)
 
 
+@pytest.mark.slow
 def test_what_is_known_in_advance_are_other_draws_of_the_same_rules(data_folder):
     scenario = Scenario.from_dict({"name": "x", "workload": {"kind": "openb", "jobs": 200, "known_draws": 3}})
     built = scenario.workload_of(7, data_folder)

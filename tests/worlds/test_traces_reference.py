@@ -54,6 +54,7 @@ def test_small_files_stream_as_one_block(data_folder, tmp_path):
     assert len(block) == 1523
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("user", "group", "n_runs", "period", "share", "deviation"),
     [

@@ -144,6 +144,7 @@ def test_a_damaged_gzip(tmp_path, content):
         read_jobs(tmp_path)
 
 
+@pytest.mark.slow
 @given(n_rows=st.integers(1, 30), rows_a_block=st.integers(1, 12), blanks=st.integers(0, 5))
 def test_streaming_gives_the_same_table(tmp_path_factory, n_rows, rows_a_block, blanks):
     folder = tmp_path_factory.mktemp("stream")

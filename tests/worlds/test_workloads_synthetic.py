@@ -114,6 +114,7 @@ def test_a_start_law_by_hand():
     assert law.values.tolist() == [0, 1] and law.probabilities == pytest.approx([0.76, 0.24])
 
 
+@pytest.mark.slow
 def test_reality_is_drawn_from_the_laws(markets):
     """The probability integral of what happened is uniform: chi-square over ten cells, 1 in 1e6."""
     cells = np.zeros(10)

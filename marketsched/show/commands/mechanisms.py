@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import typer
 
+import marketsched.mechanisms
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get, mechanism_names, promises_of, standing_of
+from marketsched.mechanisms.signatures import Parameter, parameters_of
 from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
 
 STATUS = (
     "proved: what it promises is proven in docs/mathematics.md; tested: its rule is; baseline: to be compared with. "
     "`marketsched mechanisms NAME` describes one."
 )
+
+SEE_MODULE = re.compile(r" \(see the module[^)]*\)\.?(?=\.?$)", re.MULTILINE)
+GIVEN = (  # by the market, not by a command
+    "capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay", "rng", "laws", "history",
+    "cluster",
+)  # fmt: skip
+
+ELSEWHERE = re.compile(r"(?:As (?:for|of|in)|See) (?:[\w.]+\.)?(\w+)\b")
 
 
 def mechanisms(
@@ -25,15 +37,21 @@ def mechanisms(
     """List the mechanisms, or describe one with its parameters. Those that installed packages add are listed, too."""
     with one_line_errors():
         if name is not None:
-            typer.echo(_described(name))
+            for each in _described(name):
+                print_view(each)
             return
         from rich.table import Table
+        from rich.text import Text
 
         table = Table("name", "status", "promises", "needs to know", box=None, header_style="dim", pad_edge=False)
         table.columns[0].no_wrap = True
         for each in mechanism_names():
-            standing = standing_of(each)
-            promises = promises_of(each) or _first_line(get("mechanism", each))
+            try:
+                standing = standing_of(each)
+                promises = promises_of(each) or _first_line(get("mechanism", each))
+            except InvalidParameterError as error:  # a plug-in that cannot be loaded hides no other
+                table.add_row(each, "broken", Text(str(error)), "")
+                continue
             table.add_row(each, standing.status, promises, standing.needs)
         print_view(table)
         typer.echo(STATUS)
@@ -43,9 +61,71 @@ def _first_line(maker: object) -> str:
     return (inspect.getdoc(maker) or "(not described)").splitlines()[0]
 
 
-def _described(name: str) -> str:
-    """Return the documentation of a mechanism, its promises, and how it is named in a command."""
-    text = inspect.getdoc(get("mechanism", name)) or "(not described)"
+def _described(name: str) -> list[Any]:
+    """Return the rules of a mechanism in prose, its parameters, its promises, and how it is named in a command."""
+    from rich.table import Table
+    from rich.text import Text
+
+    maker = get("mechanism", name)
+    prose, texts = _explained(maker)
+    table = Table("KEY", "legal", "default", "", box=None, header_style="dim", pad_edge=False)
+    table.columns[0].no_wrap = True
+    for key, each in parameters_of(maker).items():
+        if key not in GIVEN:
+            table.add_row(*map(Text, (key, _legal(each), _default(each), texts.get(key, ""))))
     promises = promises_of(name)
-    stated = f"Promises at its default parameters: {promises}.\n\n" if promises else ""
-    return f"{text}\n\n{stated}Use: marketsched run SCENARIO -m {name}, with parameters -m {name}:KEY=VALUE"
+    use = f"Use: marketsched run SCENARIO -m {name}"
+    return [
+        Text(f"{prose}\n"),
+        *([table, Text("")] if table.row_count else []),
+        *([Text(f"Promises at its default parameters: {promises}.\n")] if promises else []),
+        Text(f"{use}, with parameters -m {name}:KEY=VALUE" if table.row_count else use),
+    ]
+
+
+def _explained(maker: object) -> tuple[str, dict[str, str]]:
+    """Return the prose of a class or function, and what its docstring says of each parameter.
+
+    Where it sends the reader on, to its module or to another class, what stands there is taken.
+    """
+    prose, texts = _parts(inspect.getdoc(maker) or "(not described)")
+    for key, text in texts.items():
+        found = ELSEWHERE.match(text)
+        home = inspect.getmodule(maker)
+        other = getattr(home, found[1], getattr(marketsched.mechanisms, found[1], None)) if found else None
+        if inspect.isclass(other):
+            texts[key] = _parts(inspect.getdoc(other) or "")[1].get(key, text)
+            maker, prose = (maker, prose) if inspect.isclass(maker) else (other, f"{prose} (see the module).")
+    if SEE_MODULE.search(prose):
+        of_module = _parts(inspect.getdoc(inspect.getmodule(maker)) or "")[0]
+        prose = f"{SEE_MODULE.sub('', prose)}\n\n{of_module}"
+    return prose, texts
+
+
+def _parts(text: str) -> tuple[str, dict[str, str]]:
+    """Return the prose of a docstring, and what it says of each parameter; other sections are left out."""
+    sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", text.replace("`", ""), flags=re.MULTILINE)
+    found: dict[str, str] = {}
+    for title, body in zip(sections[1::2], sections[2::2], strict=True):
+        for head, said in re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?)*)", body, re.MULTILINE):
+            if title == "Parameters":
+                found |= dict.fromkeys(head.partition(" : ")[0].split(", "), " ".join(said.split()))
+    prose = re.sub(r"\n  +(?=\w)", " ", sections[0].replace(":math:", ""))
+    return re.sub(r"(?<!\n)\n(?=[^\s*])", " ", prose).strip(), found
+
+
+def _legal(parameter: Parameter) -> str:
+    """Return what is legal for a parameter, in the words of an error about it."""
+    if parameter.range is None:
+        return ""
+    try:
+        parameter.range(object())
+    except ValueError as fault:
+        return str(fault)
+    return ""
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "(needed)"
+    return "-" if parameter.default is None else str(parameter.default)

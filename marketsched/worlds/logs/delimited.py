@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,10 +81,11 @@ def names_in(header: str) -> list[str]:
     return [name.strip().strip('"').strip() for name in header.split(separator_of(header))]
 
 
-def read_text_table(path: Path) -> TextTable:
+def read_text_table(path: Path, *, open_end: Callable[[str], bool] = lambda name: False) -> TextTable:
     """Return a file with a header line and columns separated by ``,``, ``;``, ``|`` or tabs, plain or gzip.
 
-    Fields may stand in double quotes. Empty lines are passed over.
+    Fields may stand in double quotes. Empty lines are passed over. A last column of which ``open_end`` is true holds
+    the rest of its row, whatever separators stand there.
 
     Raises
     ------
@@ -96,9 +98,14 @@ def read_text_table(path: Path) -> TextTable:
     _check_utf8(path)
     names = names_in(header)
     faults: list[Fault] = []
+    longer: dict[int, str] = {}  # rows by line
+    rest = open_end(names[-1])
 
     def note(row: csv.InvalidRow) -> str:
-        faults.append(Fault(row.number, f"{row.actual_columns} fields, not {row.expected_columns}"))
+        if rest and row.actual_columns > row.expected_columns:
+            longer[row.number] = row.text
+        else:
+            faults.append(Fault(row.number, f"{row.actual_columns} fields, not {row.expected_columns}"))
         return "skip"
 
     if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
@@ -117,10 +124,13 @@ def read_text_table(path: Path) -> TextTable:
         what = str(error).splitlines()[0]
         what = f"a line of more than {LONGEST_LINE:,} bytes" if "straddl" in what else what
         raise TraceError(what, source=str(path), legal="rows of UTF-8 text") from None
-    if found.num_rows + len(faults) == 0:
+    if found.num_rows + len(faults) + len(longer) == 0:
         raise TraceError("has a header and no rows", place=str(path), legal="at least one row")
     rows = pd.DataFrame({name: found[name].to_numpy(zero_copy_only=False) for name in columns}, dtype="str")
-    lines = np.arange(2, 2 + len(rows) + len(faults))
-    rows.index = pd.Index(lines[~np.isin(lines, [fault.line for fault in faults])])
+    lines = np.arange(2, 2 + len(rows) + len(faults) + len(longer))
+    rows.index = pd.Index(lines[~np.isin(lines, [*(fault.line for fault in faults), *longer])])
+    if longer:
+        split = [text.split(separator_of(header), len(names) - 1) for text in longer.values()]
+        rows = pd.concat([rows, pd.DataFrame(split, pd.Index(list(longer)), columns, dtype="str")]).sort_index()
     unnamed = [f"(column {place})" for place, name in enumerate(names, 1) if not name]
     return TextTable(rows[(rows != "").any(axis=1)].drop(columns=unnamed), faults)

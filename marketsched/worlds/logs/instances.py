@@ -9,6 +9,7 @@ import pandas as pd
 from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.logs.columns import amounts, plain
 from marketsched.worlds.logs.delimited import read_text_table
+from marketsched.worlds.traces.faults import left_out
 
 COLUMNS = {
     "submit_s": "creation_time", "start_s": "scheduled_time", "end_s": "deletion_time", "user": "app_name",
@@ -53,7 +54,7 @@ def instance_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     counted = {
         "rows left out: began before the trace, or not ended in it": int((~inside).sum()),
         "rows left out: no run or no resources requested": int((inside & ~asked).sum()),
-        "rows left out: another number of fields": len(found.faults),
+        **left_out(found.faults, path, strict=False),
     }
     table = table[inside & asked].sort_values("submit_s", kind="stable", ignore_index=True)
     if table.empty:
@@ -61,5 +62,5 @@ def instance_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     table["partition"] = table["partition"].str.lower()
     table[["cpu", "memory", "gpu"]] = table[["cpu", "memory", "gpu"]].fillna(0.0)
     empty = pd.Series("", index=table.index)
-    table = table.drop(columns=["start_s", "end_s"]).assign(constraints=empty, gpu_type=empty, tasks=1)
+    table = table.drop(columns=["start_s", "end_s"]).assign(id=empty, constraints=empty, gpu_type=empty, tasks=1)
     return table, {what: n for what, n in counted.items() if n}

@@ -75,6 +75,7 @@ def test_every_budget_equals_brute_force_on_small_instances(unseen):
         check_against_brute_force(draw_instance(rng, 6, unseen=unseen))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.compiled
 @pytest.mark.parametrize("unseen", [False, True])
 def test_every_budget_equals_brute_force_on_hundreds_of_instances_of_up_to_14_channels(unseen):

@@ -202,6 +202,7 @@ def test_no_policy_beats_the_relaxation_in_any_slot(seed):
             assert outcome.measures["reward"] <= bound + 1e-9 * (1.0 + bound)
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_the_states_regret_in_the_relaxed_problem_is_below_the_bound_and_falls(geometry):
     gang = random_gang(21, n_ports=4, n_instances=6, whole=False)

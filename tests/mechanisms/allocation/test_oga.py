@@ -38,6 +38,7 @@ def test_every_slot_is_the_formula_applied_to_its_state(seed, density, integers,
             assert policy.allocate() == pytest.approx(naive_slot(cluster, arrivals, state, horizon), abs=1e-9)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("n_ports", "n_instances", "density"),
@@ -81,6 +82,7 @@ def test_a_slot_is_a_step_along_finite_differences_and_one_program_over_all_allo
     assert policy.allocate() == pytest.approx(np.stack([part.value for part in y], axis=2), abs=1e-5)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.compiled
 @pytest.mark.parametrize("density", [ALL_CHANNELS, FEW_CHANNELS])
 @pytest.mark.parametrize("step", ["theory", geometric_step(), 1e7, 1e100])
@@ -93,6 +95,7 @@ def test_allocations_stay_legal_for_two_thousand_slots(density, step):
         policy.update(rng.random(8) < 0.7)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("n_ports", "n_instances", "density"), [(12, 600, 1.0), (20, 600, 0.6), (70, 100, 1.0), (90, 150, 0.6)]

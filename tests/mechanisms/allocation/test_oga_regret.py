@@ -60,6 +60,7 @@ def test_the_bound_holds_for_the_step_of_its_proof_and_not_for_that_of_each_slot
 SLOW_FAMILIES = [pytest.param(x, marks=pytest.mark.slow) for x in ("machines", "linear", "three channels")]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("family", ["published", *SLOW_FAMILIES])

@@ -47,6 +47,7 @@ def test_theory_by_hand():
     refused(lambda: theory_slack(50.0, 2, 100), "horizon = 100: expected at least 129", error=InvalidParameterError)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("machines", "estimate_rates"), [(3, True), (9, True), (137, True), (9, False)])
 def test_fractional_path_multipliers_and_rates_follow_the_paper_slot_by_slot(machines, estimate_rates):
     rng = np.random.default_rng(machines)

@@ -230,6 +230,7 @@ def test_covered_parts_against_a_fine_grid():
     np.testing.assert_allclose(found, up.reshape(4, 12, 300).mean(axis=2).T, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_lanl_outages_and_a_spot_fleet_can_be_played(data_folder):
     import pandas as pd
 

@@ -58,6 +58,7 @@ def random_columns(rng, n_columns, kind):
 KINDS = ["plain", "integers", "ties", "no capacity", "no request", "one port", "slack", "far", "wide range"]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_column_satisfies_the_conditions_of_the_optimum(kind):

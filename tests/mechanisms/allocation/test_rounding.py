@@ -45,6 +45,7 @@ def roundable_shares(rng, demands, capacities, limits):
     return project_general(points, weights, room, limits, top=top).shares
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.compiled
 @pytest.mark.parametrize("case", CASES)
 def test_dependent_rounding_never_violates_102_and_103_and_has_the_shares_as_mean(case):

@@ -92,6 +92,7 @@ def test_policies_are_recognised():
     assert not isinstance(cluster_of(), Policy)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_slots():
     cluster = cluster_of()

@@ -20,6 +20,7 @@ from marketsched.mechanisms.bid_price.queue import serve_queue
 from refusals import refused
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("seed", range(10))
 def test_no_round_is_oversold_and_nobody_pays_more_than_it_gains(seed, hidden):
@@ -34,6 +35,7 @@ def test_no_round_is_oversold_and_nobody_pays_more_than_it_gains(seed, hidden):
     assert any(p > 0 for p in payments.values())
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("hidden", "chosen"),
     [
@@ -176,6 +178,7 @@ def later_menus(market, jobs, owner, after):
     return [market.menu_at_arrival(job.name) for job in jobs if job.owner == owner and job.arrival > after]
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("buckets", "own_reports_teach"), [(1, True), (3, False)])
 def test_past_reports_move_ones_later_prices_through_the_calendar_alone(buckets, own_reports_teach):

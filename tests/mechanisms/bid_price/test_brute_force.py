@@ -116,6 +116,7 @@ def over_markets(seeds, hidden, order="strict", stops=True):
     return max(gain for gain, _ in found), sum(tried for _, tried in found)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("hidden", "order"), [(False, "strict"), (True, "strict"), (True, "sealed")])
 def test_going_on_from_the_turn_is_playing_it_all(hidden, order):
     for seed in range(3):
@@ -130,6 +131,7 @@ def test_going_on_from_the_turn_is_playing_it_all(hidden, order):
                     assert turn.utility(report, duration) == utility(world[job.name], *found)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_revealed_no_report_gains(seed):
     assert largest_gain(seed, hidden=False)[0] <= 0.0
@@ -154,6 +156,7 @@ def test_many_markets(hidden, order, stops, n):
     assert over_markets(range(draws.many(n, least=5)), hidden, order, stops)[0] <= (1e-9 if hidden else 0.0)
 
 
+@pytest.mark.slow
 def test_a_charge_that_follows_the_report_is_caught(monkeypatch):
     """The negative control: half of what was reported is charged on top."""
     charge = BidPrice.charge

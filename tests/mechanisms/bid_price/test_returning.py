@@ -114,6 +114,7 @@ def test_no_report_moves_its_own_menu_and_prices_are_others_than_those_of_lags()
             assert menus(jobs, {job.name: report})[0][job.name] == honest[job.name]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("buckets", "own_reports_teach"), [(1, True), (3, False)])
 def test_with_buckets_the_past_of_others_alone_says_who_comes(buckets, own_reports_teach):
     """Where a lie leaves the calendar as it was, menus of the owner's later jobs are the same, bit for bit."""

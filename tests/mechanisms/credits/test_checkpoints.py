@@ -105,6 +105,7 @@ def value_of(jobs, owner, events):
     return sum(float(each.truth.value(done[each.name])) for each in jobs if each.owner == owner and each.name in done)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("true", "said"), [(2, None), (None, 2), (4, 1)])
 def test_to_hide_checkpoints_or_to_invent_them_does_not_pay_clearly(true, said):
     gains, changed = [], 0

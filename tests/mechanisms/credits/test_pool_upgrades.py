@@ -48,6 +48,7 @@ def coming(rng, owner):
     return job, work
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("of", ["pool", "one"])
 def test_kept_ranks_give_the_threshold_of_a_plain_walk(of):
     above_0 = 0

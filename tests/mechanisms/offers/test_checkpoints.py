@@ -99,6 +99,7 @@ def test_whole_markets_are_played_as_round_by_round(seed, counts_saved, requeue)
         assert used == (done["concurrency"] * done["duration"]).sum() + lost
 
 
+@pytest.mark.slow
 @settings(max_examples=many(20), deadline=None)
 @given(seed=seeds)
 def test_checkpoints_that_save_nothing_change_nothing(seed):
@@ -175,6 +176,7 @@ def test_the_last_start_is_that_of_the_rest_given_what_is_known():
     assert report.last_start(9.0, 3, 5) < 0  # six rounds cost 54
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=many(8), deadline=None)
 @given(seed=seeds)

@@ -36,6 +36,7 @@ def counts_of(seeds, made=Chosen, n=6):
     return sum(count for count, _ in counts), sum(found for _, found in counts)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("block", range(8))
 def test_no_report_moves_anything_inside_an_entry(block):
     reports, found = counts_of(range(4 * block, 4 * block + 4))
@@ -49,12 +50,14 @@ def test_no_report_of_thousands_moves_anything_inside_an_entry():
     assert reports > 1000 and not found
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", MOVING)
 def test_a_rule_that_reads_reports_is_found_to_move_something(fault):
     assert any(moved(seed, MOVING[fault], 6)[1] for seed in range(60))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_report_gains_inside_an_entry(seed):
     found = findings(seed, n=2)

@@ -14,6 +14,7 @@ MARKETS = int(os.environ.get("MARKETSCHED_OFFERS_MARKETS", "25"))
 FIRST = int(os.environ.get("MARKETSCHED_OFFERS_FIRST", "0"))
 
 
+@pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("markets", [3, pytest.param(MARKETS, marks=pytest.mark.slow)])
 def test_no_report_beats_the_truth(markets):
@@ -39,6 +40,7 @@ def test_in_an_entry_that_is_drawn_no_report_moves_anything():
     assert sum(n for n, _ in paths) == 4 * REPORTS and not any(found for _, found in paths)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_planted_faults_are_caught():
     assert any(findings(seed, CONTROLS["stopped runs pay"], wider=0)["better inside"] for seed in range(6))

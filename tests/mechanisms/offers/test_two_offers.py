@@ -70,6 +70,7 @@ def moved_paths(made, seed, n_jobs=3, **rules):
     return made_reports, moved
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=many(8), deadline=None)
 @given(seed=seeds, requeue=st.booleans())

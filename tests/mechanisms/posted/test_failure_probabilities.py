@@ -263,6 +263,7 @@ class Sampling:
         assert abs(np.mean(scores**2) - 1) < 5 * math.sqrt((2 + 100 / self.samples) / scores.size)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("rule", RULES)
 def test_fresh_paths_estimate_within_gamma(rule):
     sampling = Sampling(400, "submission")
@@ -270,6 +271,7 @@ def test_fresh_paths_estimate_within_gamma(rule):
     sampling.check(at_least=many(200))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("refresh", ["round", 0.0, 0.25])
 def test_kept_paths_follow_the_law_of_what_is_left(refresh, rule):
@@ -278,6 +280,7 @@ def test_kept_paths_follow_the_law_of_what_is_left(refresh, rule):
     sampling.check(at_least=many(60))
 
 
+@pytest.mark.long_after(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("refresh", ["submission", "round", 0.0, 0.25])
@@ -296,6 +299,7 @@ ORACLES = {
 }
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("mode", ORACLES)
 def test_estimates_are_monotone_in_width_and_length(mode, rule):

@@ -61,6 +61,7 @@ def test_1_is_tested_at_the_limit():
     assert max(peaks) > 0.9
 
 
+@pytest.mark.slow
 def test_1_needs_the_cap():
     """Posted prices have none: usage does exceed the supply there."""
     over = 0

@@ -125,6 +125,7 @@ def loads_from_draws(oracle):
     return loads
 
 
+@pytest.mark.long_after(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "running"])
 @pytest.mark.parametrize("refresh", [0.0, 0.4, "round", "submission"])
@@ -216,6 +217,7 @@ def test_an_edge_is_passed_by_the_numbers_that_reach_it(kernel_form, base, total
         assert [word >> lane & 1 for lane in range(few_outcomes.LANES)] == (values >= value).tolist()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.int16, np.int32])
 def test_a_word_of_paths_shifts_their_loads(dtype):
     """The instructions on 64 elements at once, against those on one."""

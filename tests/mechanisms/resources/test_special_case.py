@@ -18,6 +18,7 @@ def decisions(played):
     return starts, payments, [(e.round, e.kind, e.job, e.completion, e.payment) for e in events]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["history", "log", "laws"])
 def test_equal_decisions_and_payments_on_identical_nodes(kind):
     n_started = n_paid = 0

@@ -40,6 +40,7 @@ def scale(found: Moment) -> float:
 # --- durations revealed, exact oracle: no lie pays ---------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [THEOREM, Kind(**{**asdict(REVEALED), "fits_formula": True})], ids=["posted", "curve"])
 def test_revealed_and_exact_no_lie_pays_and_brute_force_agrees(kind):
     n = 0
@@ -166,6 +167,7 @@ def first_round(seed, kind, **changes):
     return type(small)(config, born, log_of(config, born)), born[:-1], born[-1]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [REVEALED, ANY], ids=["revealed", "any"])
 def test_gains_are_those_of_the_mechanism_played_in_full(kind):
     """Truth and lie, each run with every outcome of the earlier jobs and of the owner's own."""
@@ -333,6 +335,7 @@ ORACLES = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("oracle", ORACLES)
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_mechanism_runs_on_as_if_nobody_had_asked(oracle, exact):

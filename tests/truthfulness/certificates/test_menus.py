@@ -177,6 +177,7 @@ def test_what_moves_a_menu_is_caught_and_named(kind, more, caught):
     assert OWN in CHECKS
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", ["first-come", "pay-as-bid", "spot", "vcg"])
 def test_without_menus_there_is_nothing_to_ask(name):
     report = check_mechanism(lambda **sizes: get_mechanism(name, **sizes), n_markets=2)

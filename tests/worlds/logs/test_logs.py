@@ -281,6 +281,7 @@ BAD_SWF = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("fault", BAD_SWF)
 def test_a_bad_row_of_swf_is_counted_or_refused(tmp_path, fault):
     """It is counted among others, an error where rows are refused, and one where there is no other row."""

@@ -92,6 +92,7 @@ def test_what_a_log_says_of_values_and_deadlines_is_used(tmp_path):
     assert market.notes["deadlines"] == "the log's own, of 2 of 3 jobs"
 
 
+@pytest.mark.slow
 def test_a_log_comes_in_with_one_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs").write_text(SACCT)
