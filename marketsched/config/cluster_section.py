@@ -17,7 +17,7 @@ from pydantic import Field, StrictBool
 
 from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidReportError, placed
-from marketsched.mechanisms.legal import Finite, Whole, is_number
+from marketsched.mechanisms.legal import Finite, Range, Whole, is_number
 from marketsched.mechanisms.resources.cluster import MOST_NODES, Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape, check_shapes, options_of
 
@@ -43,12 +43,23 @@ class GroupSection(Strict):
     each: dict[str, float]
 
 
+class _Pools(Range[Any]):
+    """What nodes share prices: those of a kind, of a group, or of the groups that are listed together."""
+
+    def __call__(self, x: object) -> Any:
+        if x in ("kind", "group"):
+            return x
+        if isinstance(x, (list, tuple)) and x and all(isinstance(pool, (list, tuple)) and pool for pool in x):
+            return tuple(tuple(map(str, pool)) for pool in x)
+        raise ValueError("'kind', 'group', or a list of lists of groups, as in [[a, b], [c]]")
+
+
 class ClusterSection(Strict):
     """The nodes that a workload is made for, in place of ``capacity``."""
 
     resources: Annotated[dict[str, ResourceSection], Field(min_length=1)]
     groups: Annotated[tuple[GroupSection, ...], Field(min_length=1)]
-    pools: Literal["kind", "group"] | tuple[tuple[str, ...], ...] = "kind"
+    pools: Annotated[Literal["kind", "group"] | tuple[tuple[str, ...], ...], _Pools()] = "kind"
 
     def cluster(self) -> Cluster:
         """Return the cluster.
@@ -60,7 +71,7 @@ class ClusterSection(Strict):
         """
         resources = tuple(Resource(name, x.parts, x.device, x.unit) for name, x in self.resources.items())
         groups = tuple(NodeGroup(group.name, group.kind, group.nodes, group.each) for group in self.groups)
-        with placed("cluster"):
+        with placed("workload.cluster"):
             return Cluster(resources, groups, self.pools)
 
 

@@ -120,10 +120,9 @@ def run(
         content, source = config.scenario_file.read_scenario(scenario)
         policies = asked_mechanisms(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
-        chosen = config.scenario.Scenario.from_dict(
-            config.scenario_file.with_changes(content, [*own, *log_changes(days, columns, strict, nodes, changes)]),
-            source=source,
-        )
+        own += log_changes(days, columns, strict, nodes, changes, content)
+        changed = config.scenario_file.with_changes(content, own)
+        chosen = config.scenario.Scenario.from_dict(changed, source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)
         with progress_bar() as tell:
             rivals = None if chosen.kind == "market" else policies

@@ -141,6 +141,7 @@ JOB = ("workload", "jobs", 0, "shapes", 0)
         (("workload", "jobs", 0, "shapes"), [], "shapes"),
         (("workload", "cluster", "groups", 0, "each"), {"disk": 1}, "groups[0].each.disk"),
         (("workload", "cluster", "pools"), [["a"], ["v"]], "pools"),
+        (("workload", "cluster", "pools"), "rack", "pools = 'rack': expected 'kind', 'group', or a list of lists"),
         (("mechanism",), {"name": "vcg"}, "cluster-bid-price"),
         (("mechanism", "parameters"), {"placement": "tetris"}, "placement = 'tetris'"),
     ],

@@ -250,3 +250,13 @@ def test_what_is_made_to_break_a_reader(here, case):
     make, arguments, words = HOSTILE[case]
     make(here)
     assert words in refused(here, *arguments)
+
+
+def test_nodes_are_given_where_a_workload_has_such_a_number(here):
+    groups = [{"name": "a", "kind": "a", "nodes": 2, "each": {"gpu": 8}}]
+    cluster = {"resources": {"gpu": {"device": True}}, "groups": groups}
+    scenario = {"name": "x", "workload": {"kind": "sacct-shapes", "path": "jobs.txt", "cluster": cluster}}
+    (here / "cluster.yaml").write_text(dump_yaml(scenario))
+    said = "--nodes 5: the workload sacct-shapes has no such number: expected --set workload.cluster.groups.0.nodes=N"
+    assert refused(here, "run", "cluster.yaml", "--nodes", 5) == said
+    assert refused(here, "compare", "cluster.yaml", "--nodes", 5) == said

@@ -132,7 +132,7 @@ def compare(
         content = (
             None
             if content is None
-            else config.scenario_file.with_changes(content, [*log_changes(days, columns, strict, nodes, changes)])
+            else config.scenario_file.with_changes(content, log_changes(days, columns, strict, nodes, changes, content))
         )
         if content is not None and config.scenario_file.is_log(content):
             runs = LOG_RUNS if runs is None else runs

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -16,7 +16,8 @@ import typer
 
 from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shortened
-from marketsched.mechanisms.registry import mechanism_names
+from marketsched.mechanisms.registry import get, mechanism_names, names
+from marketsched.mechanisms.signatures import parameters_of
 from marketsched.results.output import KEPT, check_target
 from marketsched.results.output import file_name as file_name
 
@@ -139,14 +140,18 @@ def log_changes(
     strict: bool,
     nodes: int | None = None,
     changes: Sequence[str] | None = None,
+    scenario: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return ``changes`` of a scenario behind those of ``--days``, ``--columns``, ``--strict`` and ``--nodes``.
 
     Raises
     ------
     InvalidParameterError
-        If ``columns`` is not of the form ``name=column,...``, or a change sets again what an option has set.
+        If ``columns`` is not of the form ``name=column,...``, a change sets again what an option has set, or the
+        ``scenario``, as plain data, has no number of nodes to be set.
     """
+    if nodes is not None and scenario is not None:
+        _check_nodes(nodes, scenario.get("workload"))
     found = [] if days is None else [f"workload.days={days!r}"]
     found += [] if nodes is None else [f"workload.capacity={nodes}"]
     if columns is not None:
@@ -163,6 +168,19 @@ def log_changes(
             option = "--nodes" if key == "workload.capacity" else f"--{key.removeprefix('workload.')}"
             raise InvalidParameterError(f"--set {each} and {option} set the same: expected one of them")
     return [*found, *(changes or [])]
+
+
+def _check_nodes(nodes: int, workload: object) -> None:
+    """Refuse ``--nodes`` where the workload does not take them, in words that do not speak of its keys."""
+    kind = workload.get("kind") if isinstance(workload, Mapping) else None
+    if not isinstance(kind, str) or kind not in names("workload"):
+        return  # which is refused with the whole scenario
+    made = get("workload", kind)
+    taken = getattr(made, "model_fields", None) or parameters_of(made)
+    if "capacity" not in taken:
+        own = "cluster" in taken
+        legal = "--set workload.cluster.groups.0.nodes=N" if own else "a workload with a key `capacity`"
+        raise InvalidParameterError(f"--nodes {nodes}: the workload {kind} has no such number", legal=legal)
 
 
 @contextmanager
