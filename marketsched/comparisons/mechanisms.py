@@ -131,9 +131,7 @@ class MechanismContest:
             owners.append(by_owner.assign(seed=seed, mechanism=each.label))
             if on_pools is not None:
                 pools.append(on_pools.assign(seed=seed, mechanism=each.label))
-            if log or (
-                workload.cluster is not None and "source" in workload.notes
-            ):  # who waited how long is asked of it
+            if workload.of_log:  # who waited how long is asked of it
                 table = waits_table(result.jobs, workload.round_seconds)
                 waits.append(table.assign(seed=seed, mechanism=each.label))
             if log and seed == self._drawn_seed:

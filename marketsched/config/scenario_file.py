@@ -218,7 +218,7 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
     for change in changes:
         if not isinstance(change, str):
             raise InvalidParameterError(place="changes", value=change, legal="texts, as 'mechanism.epsilon=0.1'")
-    data = copy.deepcopy(data)
+    before, data = data, copy.deepcopy(data)
     if isinstance(data, dict) and any(
         not change.startswith(("name=", "description=", "expected")) for change in changes
     ):
@@ -227,8 +227,6 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         path, equals, text = change.partition("=")
         if not equals or not path:
             raise InvalidParameterError(f"{option}{change}: expected key=value, as in mechanism.epsilon=0.1")
-        if f"{path}.".startswith("workload.cluster.") and isinstance(data, dict):
-            data["workload"] = _with_values_kept(data.get("workload"))
         *above, last = path.split(".")
         here = data
         for step in above:
@@ -243,6 +241,8 @@ def with_changes(data: Any, changes: Sequence[str], option: str = "--set ") -> A
         else:
             _inside(here, last, option + change)  # complains where there is no such place
             here[int(last)] = value
+    if isinstance(data, dict) and any(f"{each.partition('=')[0]}.".startswith("workload.cluster.") for each in changes):
+        _keep_values(before.get("workload"), data.get("workload"))
     return data
 
 
@@ -270,21 +270,21 @@ def values_over(text: str) -> tuple[str, list[Any]]:
     return key, found
 
 
-def _with_values_kept(workload: Any) -> Any:
-    """Return a workload of requests, as plain data, with the amounts of its own cluster as ``valued_on``.
+def _keep_values(before: Any, after: Any) -> None:
+    """Give a workload of requests, whose cluster was changed, the amounts of the one before as its ``valued_on``.
 
-    For a change of its cluster, which should not change what a job is worth. Other workloads, those that say it and
-    those that are not legal are returned as they are.
+    So the change does not change what a job is worth. Other workloads, those that say it and those that are not legal
+    stay as they are.
     """
-    if not isinstance(workload, dict) or workload.get("kind") not in OF_REQUESTS or workload.get("valued_on"):
-        return workload
+    if not isinstance(after, dict) or after.get("kind") not in OF_REQUESTS or after.get("valued_on"):
+        return
     whole: dict[str, float] = {}
     with suppress(TypeError, KeyError, AttributeError):
-        for group in workload["cluster"]["groups"]:
+        for group in before["cluster"]["groups"]:
             for name, amount in group["each"].items():
                 whole[name] = whole.get(name, 0) + group["nodes"] * amount
-    whole = {name: amount for name, amount in whole.items() if amount}
-    return {**workload, "valued_on": whole} if whole else workload
+        there = {name: amount for name, amount in whole.items() if amount and name in after["cluster"]["resources"]}
+        after |= {"valued_on": there} if there else {}
 
 
 def _inside(here: Any, step: str, change: str) -> Any:

@@ -1,5 +1,7 @@
 """Jobs of Slurm with what they asked for, as jobs with shapes on a cluster that is written out."""
 
+import json
+
 import pytest
 
 from marketsched import run
@@ -89,6 +91,12 @@ def test_a_job_is_worth_the_same_whatever_nodes_a_change_adds(path):
     more = scenario.with_changes("workload.cluster.groups.0.nodes=9")
     values = [[job.truth.value.highest for job in each.workload_of(0).jobs] for each in (scenario, more)]
     assert values[0] == values[1]
+    poorer = {
+        **CLUSTER,
+        "resources": {"cpu": {"parts": 1000}},
+        "groups": [{**CLUSTER["groups"][2], "each": {"cpu": 8}}],
+    }
+    assert scenario.with_changes(f"workload.cluster={json.dumps(poorer)}").workload_of(0).jobs  # no memory to value on
     edited = {**CLUSTER, "groups": [{**CLUSTER["groups"][0], "nodes": 9}, *CLUSTER["groups"][1:]]}
     other = Scenario.from_dict(
         {"name": "x", "workload": {"kind": "sacct-shapes", "path": str(path), "cluster": edited}}
