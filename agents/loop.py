@@ -388,5 +388,4 @@ def _said(event: object) -> str:
     """Return what a mechanism answered, in words."""
     if not isinstance(event, Event):
         return f"answer {event!r}"
-    kind = getattr(event.kind, "value", event.kind)
-    return f"round {event.round}: {kind} of {event.job!r} with payment {event.payment!r}"
+    return f"round {event.round}: {event.kind} of {event.job!r} with payment {event.payment!r}"

@@ -20,7 +20,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.cluster_log import ClusterLog
-from marketsched.agents.faults import faults_named
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, Truthful, submission_delay
 from marketsched.agents.loop import MarketLoop
@@ -30,7 +29,7 @@ from marketsched.agents.played_log import played_log
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import JobColumns, Outcomes
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, MechanismFault
+from marketsched.mechanisms.errors import EventError, InvalidParameterError, MechanismFault, faults_named
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.memory import check_memory
 

@@ -39,7 +39,6 @@ def test_long_files_are_listed_with_a_reason():
     assert found == set(BUDGET["long_files"])
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_enters_no_more_files_than_its_budget(command):

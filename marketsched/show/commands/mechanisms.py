@@ -20,11 +20,6 @@ STATUS = (
 )
 
 SEE_MODULE = re.compile(r" \(see the module[^)]*\)\.?(?=\.?$)", re.MULTILINE)
-GIVEN = (  # by the market, not by a command
-    "capacity", "horizon", "max_concurrency", "max_duration", "max_value", "max_delay", "rng", "laws", "history",
-    "cluster",
-)  # fmt: skip
-
 ELSEWHERE = re.compile(r"(?:As (?:for|of|in)|See) (?:[\w.]+\.)?(\w+)\b")
 
 
@@ -66,12 +61,15 @@ def _described(name: str) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
+    from marketsched.mechanisms.limits import SIZES  # numpy, which the list of names is printed without
+
+    given = {*SIZES, "cluster", "laws", "history", "rng"}  # by the market, not by a command
     maker = get("mechanism", name)
     prose, texts = _explained(maker)
     table = Table("KEY", "legal", "default", "", box=None, header_style="dim", pad_edge=False)
     table.columns[0].no_wrap = True
     for key, each in parameters_of(maker).items():
-        if key not in GIVEN:
+        if key not in given:
             table.add_row(*map(Text, (key, _legal(each), _default(each), texts.get(key, ""))))
     promises = promises_of(name)
     use = f"Use: marketsched run SCENARIO -m {name}"
