@@ -32,7 +32,7 @@ class LoadContest:
 
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "loads"
-    summed_only: ClassVar[tuple[str, ...]] = ("notes",)
+    summed_only: ClassVar[tuple[str, ...]] = ("notes", "lengths")
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class LoadContest:
         workload, capacity = self._at_load(drawn, load, seed)
         widest = self._base.mechanism.max_concurrency or workload.max_concurrency
         about = {"load": load, "capacity": capacity, "refused": ""}
-        notes = [dict(drawn.notes)]
+        both: Found = {"notes": [dict(drawn.notes)], "lengths": [drawn.round_seconds]}
         if capacity < widest and "rule" not in drawn.notes:
             named = {"scenario": self._base.name, "seed": seed}
             why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
             refused = {**about, **named, "welfare": np.nan, "refused": why}
-            return {"runs": [{**refused, "mechanism": label} for label in self.labels], "notes": notes}
+            return {"runs": [{**refused, "mechanism": label} for label in self.labels], **both}
         found = self._contest.play_on(workload, capacity, seed, lambda what: tell(f"{self.parts[part]}, {what}"))
         tables = {name: [table.assign(load=load) for table in found[name]] for name in BY_LOAD if name in found}
-        return {"runs": [{**about, **row} for row in found["runs"]], "notes": notes, **tables}
+        return {"runs": [{**about, **row} for row in found["runs"]], **both, **tables}
 
     def _at_load(self, drawn: Workload, load: float, seed: int) -> tuple[Workload, int]:
         """Return jobs and nodes that make a load: nodes vary, or arrivals on the nodes of a log."""

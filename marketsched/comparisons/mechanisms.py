@@ -61,7 +61,7 @@ class MechanismContest:
 
     compared: ClassVar[str] = "mechanisms"
     kind: ClassVar[str] = "mechanisms"
-    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes", "drawn")
+    summed_only: ClassVar[tuple[str, ...]] = ("promises", "notes", "lengths", "drawn")
     parts: tuple[str, ...] = WHOLE_SEED
 
     def __init__(
@@ -154,6 +154,7 @@ class MechanismContest:
             "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
             "promises": promises,
             "notes": [dict(workload.notes)],
+            "lengths": [workload.round_seconds],
             "owners": owners,
             **({"against": self._pairs(played, seed)} if self.rival in played else {}),
             **({"waits": waits} if waits else {}),
@@ -179,7 +180,7 @@ class MechanismContest:
     def about(self, found: Found) -> dict[str, Any]:
         """Return the rival, the time limit of a seed's exact optimum, and the description of the workload."""
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
-        about = {"against": self.rival, "optimum_seconds": self._seconds}
+        about = {"against": self.rival, "optimum_seconds": self._seconds, "round_seconds": found["lengths"][0]}
         return {**about, "workload": dict(found["notes"][0]), **drawn}
 
 

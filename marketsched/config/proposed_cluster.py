@@ -42,12 +42,13 @@ def proposed_scenario(path: Path) -> str:
     TraceError
         If a field is missing, or no job ran.
     """
-    jobs, _ = tres_table(path)
+    jobs, counted = tres_table(path)
     kinds = _kinds(jobs)
     groups = [_group(str(kind), of_kind) for kind, of_kind in jobs.groupby(kinds)]
     used = [name for name in UNITS if any(name in group["each"] for group in groups)]
     lines = [
         *(f"{line}\n" for line in HEAD.format(file=path.name, jobs=len(jobs)).splitlines()),
+        *(f"# {what}: {n:,}\n" for what, n in counted.items()),
         f"name: {_flow(path.stem)}\n",
         "workload:\n  kind: sacct-shapes\n",
         f"  path: {_flow(str(path))}\n",

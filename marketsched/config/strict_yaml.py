@@ -179,6 +179,7 @@ def read_yaml(path: str | PathLike[str]) -> Any:
 
 # A name stands in headlines, in tables and in names of files.
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+WHICH: Mapping[Any, str] = {"kind": "name", "name": "kind"}  # the key that chooses an entry, here and in other sections
 
 
 class Strict(BaseModel):
@@ -193,7 +194,7 @@ class Strict(BaseModel):
             names = _fields_of(cls)
             for key in data:
                 if key not in names:
-                    near = difflib.get_close_matches(str(key), names, n=1)
+                    near = [WHICH[key]] if WHICH.get(key) in names else difflib.get_close_matches(str(key), names, n=1)
                     hint = f" (did you mean {near[0]!r}?)" if near else ""
                     known = ", ".join(names) or "none"
                     raise PydanticCustomError(

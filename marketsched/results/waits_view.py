@@ -98,7 +98,7 @@ def classes_view(result: Result) -> list[Text | WordTable]:
 
 def round_length(meta: Mapping[str, Any]) -> float | None:
     """Return the length of a round, s, where the result says it."""
-    found = (meta.get("workload") or {}).get("round, seconds", meta.get("round_seconds"))
+    found = meta.get("round_seconds")
     return None if found is None else float(found)
 
 

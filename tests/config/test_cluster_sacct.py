@@ -7,6 +7,7 @@ import pytest
 from marketsched import run
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+from marketsched.worlds.logs.delimited import REPEATED
 from marketsched.worlds.logs.tres import tres_table
 
 HEADER = "JobIDRaw|User|Partition|Submit|Start|End|State|ReqTRES|Constraints"
@@ -44,6 +45,13 @@ def test_amounts_are_those_of_one_node(path):
     ]  # fmt: skip
     assert table["run_s"].tolist() == [7200.0, 1800.0, 3600.0, 3600.0]
     assert counted == {"rows left out: steps of jobs": 1, "rows left out: not ended": 1}
+
+
+def test_rows_of_queries_that_overlap_count_once(path):
+    once = tres_table(path)[0]
+    path.write_text("\n".join([HEADER, *ROWS, *ROWS[2:4]]) + "\n")
+    table, counted = tres_table(path)
+    assert table.equals(once) and counted[REPEATED] == 2
 
 
 def test_kinds_come_from_type_constraints_and_partition(path):

@@ -48,6 +48,12 @@ def test_the_proposed_scenario_plays_every_job(path):
     assert len(built.jobs) == len(ROWS) and not any("left out" in str(name) for name in built.notes)
 
 
+def test_what_was_left_out_is_said(path):
+    path.write_text("\n".join([HEADER, *ROWS, ROWS[0], row(9, "cpu", "10:30", "11:30", "cpu=x,mem=3G,node=1")]) + "\n")
+    comments = [line for line in proposed_scenario(path).splitlines() if line.startswith("# rows left out")]
+    assert len(comments) == 2 and any("cpu=x" in line for line in comments)
+
+
 def test_without_requests_nothing_is_proposed(tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("JobIDRaw|Submit|Elapsed|NNodes\n1|2026-03-01T10:00:00|00:10:00|1\n")

@@ -16,6 +16,7 @@ from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.traces.faults import Fault
 from marketsched.worlds.traces.tables import open_lines
 
+REPEATED = "rows left out: as an earlier one in every field, as where two queries overlap"
 LONGEST_HEADER, LONGEST_LINE = 100_000, 4_000_000  # bytes
 SEPARATORS = ("|", "\t", ";", ",")
 
@@ -134,3 +135,15 @@ def read_text_table(path: Path, *, open_end: Callable[[str], bool] = lambda name
         rows = pd.concat([rows, pd.DataFrame(split, pd.Index(list(longer)), columns, dtype="str")]).sort_index()
     unnamed = [f"(column {place})" for place, name in enumerate(names, 1) if not name]
     return TextTable(rows[(rows != "").any(axis=1)].drop(columns=unnamed), faults)
+
+
+def repeated(rows: pd.DataFrame, ids: str | None) -> pd.Series[bool]:
+    """Tell which rows equal an earlier one in every field, the job's number in the column ``ids`` included.
+
+    A job that was requeued has another start or end in each of its rows. None: without numbers two jobs may be equal.
+    """
+    found = pd.Series(False, index=rows.index)
+    if ids is not None:
+        again = rows[rows[ids].ne("") & rows[ids].duplicated(keep=False)]  # few, as a rule
+        found[again.index] = again.duplicated()
+    return found

@@ -10,7 +10,7 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.logs.columns import KNOWN, columns_for, plain, table_of
-from marketsched.worlds.logs.delimited import TextTable, names_in, read_text_table, separator_of
+from marketsched.worlds.logs.delimited import REPEATED, TextTable, names_in, read_text_table, repeated, separator_of
 from marketsched.worlds.logs.job_log import CANCELLED, FAILED, JobLog
 from marketsched.worlds.logs.misreadings import not_honoured
 from marketsched.worlds.logs.pbs_accounting import read_accounting
@@ -111,7 +111,9 @@ def _log(path: Path, found: TextTable, columns: Mapping[str, str], strict: bool,
     if (ids := next((name for name in rows.columns if plain(str(name)) in ("jobid", "jobidraw")), None)) is not None:
         steps = rows[ids].str.contains(".", regex=False)
         counted["rows left out: steps of jobs"] = int(steps.sum())
-        rows = rows[~steps]
+        again = repeated(rows := rows[~steps], ids)
+        counted[REPEATED] = int(again.sum())
+        rows = rows[~again]
     if "status" in names:
         waiting = _states(rows[names["status"]]).isin(NOT_ENDED)
         counted["rows left out: jobs that had not ended"] = int(waiting.sum())

@@ -10,7 +10,7 @@ import pandas as pd
 
 from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.logs.columns import lengths, plain, times
-from marketsched.worlds.logs.delimited import read_text_table
+from marketsched.worlds.logs.delimited import REPEATED, read_text_table, repeated
 from marketsched.worlds.logs.text_logs import NOT_ENDED
 from marketsched.worlds.traces.faults import Fault, left_out
 
@@ -77,13 +77,15 @@ def tres_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     )
     steps = rows[ids].str.contains(".", regex=False) if ids else pd.Series(False, index=rows.index)
     waiting = field("state").str.upper().str.extract(r"^\s*([A-Z_]+)")[0].isin(NOT_ENDED)
+    again = repeated(rows, ids) & ~steps & ~waiting
     counted = {
         "rows left out: steps of jobs": int(steps.sum()),
         "rows left out: not ended": int((waiting & ~steps).sum()),
+        REPEATED: int(again.sum()),
     }
     usable = table["submit_s"].notna() & (table["run_s"] > 0) & (table[["cpu", "memory", "gpu"]].sum(axis=1) > 0)
     faults = [*found.faults, *(fault for fault in unread if not steps[fault.line] and not waiting[fault.line])]
-    keep = ~steps & ~waiting & ~table.index.isin([fault.line for fault in faults])
+    keep = ~steps & ~waiting & ~again & ~table.index.isin([fault.line for fault in faults])
     counted["rows left out: no submission, no run or no resources requested"] = int((keep & ~usable).sum())
     counted |= left_out(faults, path, strict=False)
     table = table[keep & usable].sort_values("submit_s", kind="stable", ignore_index=True)

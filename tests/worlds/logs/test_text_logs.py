@@ -9,6 +9,7 @@ from marketsched import compare
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.show.cli import app
+from marketsched.worlds.logs.delimited import REPEATED
 from marketsched.worlds.logs.formats import format_of, read_log
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
@@ -45,6 +46,22 @@ def test_the_jobs_of_sacct_that_have_ended(tmp_path):
         "rows left out: a run of 0 s": 1,
         "runs that failed, kept: they took their nodes": 1,
     }
+
+
+def test_months_that_overlap_count_a_job_once(tmp_path):
+    """A run that spans midnight is printed by the queries of both months; a requeued one has two rows that differ."""
+    header = "JobID|User|Submit|Start|End|NNodes|State"
+    day = "2026-03-{0}T0{1}:00:00"
+    spanning = f"7|ann|{day.format('01', 1)}|{day.format('01', 2)}|{day.format('01', 3)}|2|COMPLETED"
+    twice = [
+        f"8|bob|{day.format('01', 1)}|{day.format('01', start)}|{day.format('01', start + 1)}|1|{state}"
+        for start, state in ((2, "REQUEUED"), (4, "COMPLETED"))
+    ]
+    other = spanning.replace("7|", "9|", 1)
+    (tmp_path / "sacct.txt").write_text("\n".join([header, spanning, *twice, other, spanning]) + "\n")
+    log = read_log(tmp_path / "sacct.txt", "sacct")
+    assert log.table["processors"].tolist() == [2, 1, 1, 2]
+    assert log.counted[REPEATED] == 1
 
 
 def test_lengths_of_sacct_come_from_any_of_its_columns(tmp_path):
