@@ -4,7 +4,7 @@ A bundle is a run of consecutive rounds :math:`T_k` on up to :math:`2 c_{max}` n
 a price :math:`q_k`, whatever part of it a task uses:
 
 .. math:: p(s,c,d) = c \min\{q_k : k \text{ open}, [s, s+d-1] \subseteq T_k\}, \qquad +\infty
-   \text{ if there is none} \qquad (25)
+   \text{ if there is none} \qquad (24)
 
 A task of weight w takes w c of the minimiser (the smallest k among equals); a bundle closes once
 :math:`c_{max}` is taken. All tasks of one job see the same open bundles, so no more than
@@ -50,7 +50,7 @@ class _BundleQuote:
 
 
 class BundlePricing:
-    """The bundle menu at work: what is open, what is taken (25). A `RelaxedAlgorithm`.
+    """The bundle menu at work: what is open, what is taken, (24). A `RelaxedAlgorithm`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class BundlePricing:
 
 @njit(cache=True)
 def _price_table_kernel(first, last, bundle_prices, closed_at, first_start, concurrency, table):  # type: ignore[no-untyped-def]
-    """Fill ``table`` with (25).
+    """Fill ``table`` with (24).
 
     For each start, an open bundle is entered at the longest duration that it allows; a suffix minimum
     over the durations does the rest.

@@ -44,6 +44,7 @@ _CURVES = [
     _curve("linear", **_LINEAR),
     _curve("table", values={"type": "object", "additionalProperties": _VALUE}),
 ]
+_RANK = _curve("rank", rank={"type": "integer", "minimum": 1, "maximum": 9}, deadline=_TIME)
 _REQUIREMENT = _object(
     ("arrival", "duration", "probability"),
     arrival=_ROUND,
@@ -69,7 +70,7 @@ _CHECKPOINT = _object(
 _OF_NODES = _object(
     ("concurrency", "value", "requirements"),
     concurrency={"type": "integer", "minimum": 1},
-    value={"anyOf": _CURVES},
+    value={"anyOf": [*_CURVES, _RANK]},
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
     restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
     patience={"type": "integer", "minimum": 0, "description": "Rounds to wait for a start, where patience is sold."},

@@ -86,8 +86,8 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     standing: ClassVar[Standing] = Standing(
         "tested",
         "no money: of an owner's values over work only their own order counts; a regular job that takes less of a node "
-        "than is not sold starts within a bound (not with one purse for all pools), and is never taken back; free runs "
-        "may be",
+        "than is not sold starts within a bound, unless a start elsewhere becomes worth more to it (not with one purse "
+        "for all pools), and is never taken back; free runs may be",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 

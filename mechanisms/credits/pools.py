@@ -124,7 +124,10 @@ class PoolPurses:
         return np.ceil(CREDIT * options.tasks * self._shares.of(options)).astype(np.int64)
 
     def longest_wait(self, pool: int, demand: NDArray[np.int64], tasks: int, cost: int, ahead: int) -> float:
-        """Return the rounds within which a job that is regular in a pool starts; nan: it has no bound."""
+        """Return the rounds within which a job that is regular in a pool starts, as long as no start elsewhere is worth more.
+
+        NaN: it has no bound.
+        """
         if self._one:
             return math.nan
         purses, nodes = self.of_pool(pool), int(self.nodes[pool])

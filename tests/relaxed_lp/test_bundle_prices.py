@@ -1,4 +1,4 @@
-"""The bundle menu (25) against its definition, and what the relaxed problem asks of it."""
+"""The bundle menu (24) against its definition, and what the relaxed problem asks of it."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ LIMITS = MarketLimits(40, HORIZON, WIDEST, LONGEST, max_value=9.0, max_delay=6)
 
 
 class Plain:
-    """(25) word by word, one dictionary per bundle."""
+    """(24) word by word, one dictionary per bundle."""
 
     def __init__(self, bundles):
         self.bundles = [{"rounds": set(range(a, b + 1)), "price": q, "used": 0.0} for a, b, q in bundles]
