@@ -132,7 +132,7 @@ class MarketRun:
         reports what is true; ``progress`` is then called with the last of them.
         """
         self._check_whole()
-        with faults_named(self.mechanism, lambda: self.round + 1):
+        with faults_named(self.mechanism, lambda: f"round {self.round + 1}"):
             if self._play_columns(progress):
                 return
             while self.running:

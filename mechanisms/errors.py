@@ -245,8 +245,8 @@ class MechanismFault(MarketschedError, RuntimeError):
 
 
 @contextmanager
-def faults_named(mechanism: object, round_now: Callable[[], int]) -> Iterator[None]:
-    """Turn an error out of the file of a mechanism that is not built in into a `MechanismFault` that says where.
+def faults_named(mechanism: object, when: Callable[[], str]) -> Iterator[None]:
+    """Turn an error out of the file of a rule that is not built in into a `MechanismFault` that says when and where.
 
     Errors of the package are raised as they are: they have their words. So are those of built-in mechanisms, which
     are faults of ours: all of the traceback is wanted.
@@ -264,7 +264,7 @@ def faults_named(mechanism: object, round_now: Callable[[], int]) -> Iterator[No
             raise
         place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name}"
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise MechanismFault(f"{type(mechanism).__name__} in round {round_now()}: {what} ({place})") from error
+        raise MechanismFault(f"{type(mechanism).__name__} in {when()}: {what} ({place})") from error
 
 
 def _file_of(kind: type) -> str | None:

@@ -28,7 +28,7 @@ from marketsched.mechanisms.law import (
     law_of,
 )
 from marketsched.mechanisms.legal import EXACT, Whole
-from marketsched.mechanisms.resources.shapes import Shape, check_first_shape, check_shapes
+from marketsched.mechanisms.resources.shapes import Shape, check_cases, check_first_shape, check_shapes
 from marketsched.mechanisms.values import ValueCurve, check_curve
 
 _ONE_OR_MORE = Whole(1, EXACT)
@@ -191,6 +191,7 @@ class StatementOfWork:
         if len(probabilities) != len(durations):
             legal = f"{len(durations)} of them, one for each duration on a kind"
             raise InvalidReportError(place="probabilities", value=tuple(probabilities), legal=legal)
+        check_cases(known)
         signals = [THE_DURATION if revealed else None] * len(durations)
         law = zip(repeat(arrival), durations, probabilities, signals, strict=False)
         return cls(birth, known[0].tasks, value, list(law), known)

@@ -53,7 +53,9 @@ class Section(Strict):
 
     def values(self) -> dict[str, Any]:
         """Return the parameters by name."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+        base: Any = type(self).__mro__[1]
+        chooses = "kind" in base.model_fields  # which entry is meant; else it is a parameter
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "kind" or not chooses}
 
     def make(self, **given: Any) -> Any:
         """Return the object made from these values and the requested values of ``given``."""

@@ -58,6 +58,8 @@ class Core:
         Two measures that a sweep draws beside each other; empty: none.
     baseline : str
         Name of the policy whose total divides all others, if it takes part; empty: none.
+    earned : str
+        What counts against the reference (column ``earned``) where it is not the goal's sum over slots; empty: it is.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Core:
     grows: bool = True
     pair: tuple[str, ...] = ()
     baseline: str = ""
+    earned: str = ""
 
 
 OGASCHED = Core(
@@ -123,7 +126,9 @@ OPM = Core(
     star="optimum",
     reference="optimum at mean rates",
     remark="the optimum is that of OPM (6): jobs known, every machine always at its mean rate, shares instead of whole "
-    "machines; its objective found to {gap} %. Regret is OPM (6). A policy that observes the machines may beat it",
+    "machines; its objective found to {gap} %. Regret counts as it does, a job's utility of its work a slot times its "
+    "slots; the utility shown is that of all work (P1), another figure. A policy that observes the machines may beat "
+    "it",
     seeds="jobs, speeds and (where they are drawn) machines",
     world="{machines:,} machines, {jobs:,} jobs, {open_jobs:.3g} of them in the cluster on average, {slots:,} slots; "
     "machines available {available:.1%} of the time, prices {lowest_price:.3g} to {highest_price:.3g}",
@@ -138,6 +143,7 @@ OPM = Core(
     grows=False,
     pair=("work", "migrations"),
     baseline="fair",
+    earned="OPM (6)",
 )
 
 CORES = {core.name: core for core in (OGASCHED, ESDP, OPM)}

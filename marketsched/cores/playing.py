@@ -192,7 +192,8 @@ def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -
     baseline : str
         Label of the policy that all totals are divided by, too, if it is among them (``over_baseline``).
     """
-    (leading,) = [row["reward"] for row in rows if row["policy"] == lead]
+    (first,) = [row for row in rows if row["policy"] == lead]
+    leading, ahead = first["reward"], first.get("earned", first["reward"])
     below = next((row["reward"] for row in rows if row["policy"] == baseline), np.nan)
     found = []
     for row in rows:
@@ -203,7 +204,7 @@ def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -
             "ratio": ratio(leading, reward),
             "over_baseline": ratio(reward, below),
             "reference_ratio": ratio(best, earned),
-            "margin": (leading - reward) / positive,
+            "margin": (ahead - earned) / positive,
             "regret": best - earned,
             "regret_share": (best - earned) / positive,
             "regret_over_bound": (best - earned) / row["regret_bound"],

@@ -73,14 +73,16 @@ def cluster_bounds(setup: MarketSetup, cluster: Cluster) -> dict[str, Any]:
 def resource_load(setup: MarketSetup, cluster: Cluster) -> float:
     """Return the jobs' requests for the scarcest resource, as a share of its supply until the last birth.
 
-    A job counts with its first shape, on the first pool that can hold it.
+    A job counts with its first shape, on the first pool that can hold it, for the rounds that it really needs there.
     """
     asked = np.zeros(len(cluster.resources))
     for job in setup.jobs:
         if job.arrival is not None:
-            options = options_of(job.truth.shapes, cluster)
+            options, shape = options_of(job.truth.shapes, cluster), job.truth.shapes[0]
             first = int(np.flatnonzero(options.shape == options.shape.min())[0])
-            asked += options.total[first] * int(options.durations[first].max())
+            cases = shape.on[shape.kinds[0]]
+            case = cases.index(job.duration) if job.duration in cases else 0
+            asked += options.total[first] * int(options.durations[first, case])
     there = cluster.layout.pool_size.sum(axis=0) * max((job.truth.birth for job in setup.jobs), default=1)
     return float((asked[there > 0] / there[there > 0]).max(initial=0.0))
 

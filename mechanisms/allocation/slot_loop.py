@@ -37,7 +37,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
+from marketsched.mechanisms.errors import DecisionError, InvalidParameterError, faults_named, placed
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Natural, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 
@@ -247,13 +247,15 @@ def slot_by_slot(policy: Policy, environment: Environment, slots: int) -> Iterat
 
 def _played(policy: Policy, environment: Environment, total: int, observes: str) -> Iterator[tuple[Any, SlotOutcome]]:
     """Yield decision and outcome of ``total`` slots."""
-    decide = _deciding_method(policy, environment)
+    decide, slot = _deciding_method(policy, environment), 0
     environment.begin()
-    for _ in range(total):
-        decision = decide(*sealed(environment.observation(observes)))
-        outcome = environment.play(decision)
-        yield decision, outcome
-        policy.update(*sealed(outcome.feedback))
+    own = getattr(policy, "wrapped", policy)
+    with placed(source=f"policy {policy.name!r}"), faults_named(own, lambda: f"slot {slot}"):
+        for slot in range(1, total + 1):  # noqa: B007 - said where an error is named
+            decision = decide(*sealed(environment.observation(observes)))
+            outcome = environment.play(decision)
+            yield decision, outcome
+            policy.update(*sealed(outcome.feedback))
 
 
 @legal
@@ -306,18 +308,22 @@ def declared_observation(policy: Policy, environment: Environment) -> str:
     Raises
     ------
     InvalidParameterError
-        Otherwise.
+        Otherwise; or if the policy lacks its name or a method.
     """
-    observes = policy.observes
+    observes, name = getattr(policy, "observes", None), getattr(policy, "name", type(policy).__name__)
     if observes not in OBSERVATIONS:
-        raise InvalidParameterError(
-            f"policy {policy.name!r} observes {observes!r}: expected one of {', '.join(OBSERVATIONS)}"
-        )
+        raise InvalidParameterError(f"policy {name!r} observes {observes!r}: expected one of {', '.join(OBSERVATIONS)}")
     if observes not in environment.offers:
         raise InvalidParameterError(
-            f"policy {policy.name!r} observes {observes!r}: this environment offers {', '.join(environment.offers)}"
+            f"policy {name!r} observes {observes!r}: this environment offers {', '.join(environment.offers)}"
         )
-    return observes
+    decides = (*getattr(environment, "decision_methods", ()), "allocate")
+    missing = [part for part in ("name", "update") if not hasattr(policy, part)]
+    missing += [] if any(hasattr(policy, method) for method in decides) else ["allocate"]
+    if missing:
+        legal = "name, observes, allocate and update"
+        raise InvalidParameterError(f"{type(policy).__name__} has no {', '.join(missing)}", legal=legal)
+    return str(observes)
 
 
 def sealed(handed: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -124,9 +124,9 @@ class PoolPurses:
         return np.ceil(CREDIT * options.tasks * self._shares.of(options)).astype(np.int64)
 
     def longest_wait(self, pool: int, demand: NDArray[np.int64], tasks: int, cost: int, ahead: int) -> float:
-        """Return the rounds within which a job that is regular in a pool starts, as long as no start elsewhere is worth more.
+        """Return the rounds within which a job that is regular in a pool starts; nan: it has no bound.
 
-        NaN: it has no bound.
+        As long as no start elsewhere is worth more to it.
         """
         if self._one:
             return math.nan

@@ -69,9 +69,9 @@ class ClusterOffers(NodesMarket[Offered]):
     cluster : Cluster, optional
         The nodes; None: ``capacity`` identical ones, and jobs without shapes.
     spare : bool
-        False: regular nodes alone are offered, in order of arrival, without a choice of patience. Nothing then depends
-        on odds being believed. A job whose report says that it cannot restart (``restarts=False``) is offered regular
-        nodes alone in any case.
+        False: regular nodes alone are offered, in order of arrival, without a choice of patience; the choice of shape
+        and pools still depends on announced odds. A job whose report says that it cannot restart (``restarts=False``)
+        is offered regular nodes alone in any case.
     late_odds : float
         As of `marketsched.mechanisms.offers.two_offers.TwoOffers`.
     signals : {"durations", "labels"}

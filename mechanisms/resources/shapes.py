@@ -144,6 +144,23 @@ def check_shapes(shapes: object) -> tuple[Shape, ...]:
     return found
 
 
+def check_cases(shapes: tuple[Shape, ...]) -> None:
+    """Raise `InvalidReportError` if two cases of the law cannot be told apart where they differ.
+
+    A case is named by its duration in the first shape, on the kind that this names first.
+    """
+    kind = shapes[0].kinds[0]
+    named = shapes[0].on[kind]
+    for case, duration in enumerate(named):
+        first = named.index(duration)
+        for i, shape in enumerate(shapes):
+            other = next((each for each, on in shape.on.items() if on[first] != on[case]), None)
+            if other is not None:
+                what = f"cases {first + 1} and {case + 1} of the law take {duration} rounds on {kind}"
+                legal = "a kind first, in the first shape, on which all cases differ"
+                raise InvalidReportError(f"shapes[0].on: {what}, and differ on {other} in shapes[{i}]", legal=legal)
+
+
 class Options(NamedTuple):
     """The ways in which a statement can run on a cluster: a row for each shape and pool that could hold it when empty.
 

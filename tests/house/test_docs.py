@@ -68,7 +68,9 @@ def test_the_replay_page_shows_a_log_that_runs():
 def test_the_page_on_clusters_shows_scenarios_that_load():
     blocks = [parse_yaml(block, "docs/resources.md") for block in fenced("docs/resources.md", "yaml")]
     found = [Scenario.from_dict(block) for block in blocks if "workload" in block]
-    assert [each.workload.kind for each in found] == ["cluster-mix", "openb", "sacct-shapes", "instance-shapes"]
+    assert [each.workload.kind for each in found] == [
+        *("cluster-mix", "cluster-jobs", "openb", "sacct-shapes", "instance-shapes")
+    ]
     assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
 
 

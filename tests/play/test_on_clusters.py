@@ -48,6 +48,20 @@ def test_the_table_of_pools_holds_what_runs():
 
 
 @pytest.mark.slow
+def test_load_is_what_jobs_really_need():
+    """Ten jobs of one round, each with a long case that does not come true."""
+    cluster = {"resources": {"gpu": {}}, "groups": [{"name": "g", "kind": "v", "nodes": 2, "each": {"gpu": 1}}]}
+    shape = {"each": {"gpu": 1}, "on": {"v": [1, 10]}, "law": [1 - 1e-9, 1e-9]}
+    value = {"kind": "deadline", "value": 1.0, "deadline": 30}
+    jobs = [
+        {"name": f"j{i}", "birth": i, "arrival": i, "value": value, "revealed": False, "shapes": [shape]}
+        for i in range(1, 11)
+    ]
+    sizes = {"horizon": 40, "max_duration": 10, "max_value": 2.0, "max_delay": 30}
+    workload = {"kind": "cluster-jobs", "cluster": cluster, "jobs": jobs, **sizes}
+    assert marketsched.run({"name": "ten", "workload": workload}, mechanism="cluster-first-come").outcome["load"] == 0.5
+
+
 def test_contestants_of_a_cluster_are_compared():
     found = marketsched.compare(SCENARIO, runs=2)
     names = found.summary["mechanism"].tolist()

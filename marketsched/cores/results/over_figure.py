@@ -124,11 +124,12 @@ def utility_figure(table: pd.DataFrame, *, title: str) -> Figure:
 def _draw_ratios(axes: Axes, table: pd.DataFrame, label: str, values: Sequence[Any], place: int, n: int) -> None:
     """Draw ratios of mean totals, and of y* over the same policy as diamonds; none where one is not positive."""
     lead = table["policy"].iloc[0]
-    means = table.groupby(["value", "policy"])[["reward", "reference"]].mean()
+    earned = "earned" if "earned" in table else "reward"
+    means = table.groupby(["value", "policy"])[list({"reward", "reference", earned})].mean()
     x = np.arange(len(values)) + _shift(place, n)
     own = [means.loc[(value, label), "reward"] for value in values]
     leading = [ratio(means.loc[(value, lead), "reward"], below) for value, below in zip(values, own, strict=True)]
-    best = [ratio(means.loc[(value, label), "reference"], below) for value, below in zip(values, own, strict=True)]
+    best = [ratio(*(means.loc[(value, label), name] for name in ("reference", earned))) for value in values]
     axes.plot(x, leading, linewidth=1.5, marker="o", markersize=4, **look(place))
     axes.plot(x, best, "D", markersize=5.5, color=look(place)["color"], markerfacecolor="white")
 

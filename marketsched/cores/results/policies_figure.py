@@ -38,7 +38,7 @@ def run_figure(run: Result, words: Core) -> Figure:
     meta, rows = run.meta, run.records()
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
-    best = rows[0]["reference"] / rows[0]["slots"]
+    best = np.nan if words.earned else rows[0]["reference"] / rows[0]["slots"]
     with matplotlib.rc_context(STYLE):
         figure, panels = frame(3, f"{meta['scenario']}, seed {meta['seed']}", words.sizes.format(**meta))
         for place, label in reversed(list(enumerate(labels))):
@@ -61,7 +61,7 @@ def run_figure(run: Result, words: Core) -> Figure:
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for axes in panels[:2]:
             axes.yaxis.set_major_formatter(FuncFormatter(short))
-        _legend(figure, labels, rows, words, known=bool(np.isfinite(best)))
+        _legend(figure, labels, rows, words, known=bool(np.isfinite(rows[0]["reference"])))
     return figure
 
 
@@ -97,10 +97,11 @@ def comparison_figure(found: Result, words: Core) -> Figure:
     labels = [row["policy"] for row in rows]
     grows = "regrets" in found.tables
     known = bool(found.runs["reference"].gt(0).all())
+    shares = known and not words.earned  # of curves: a reference of another unit has none
     with matplotlib.rc_context(STYLE):
         runs = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
         figure, panels = frame(2 + grows, f"{meta['scenario']}, {runs}", words.sizes.format(**meta))
-        _draw_mean_curves(panels[0], found, labels, known, words)
+        _draw_mean_curves(panels[0], found, labels, shares, words)
         _draw_ratio_dots(panels[1], found.runs, rows, meta["lead"])
         if grows:
             _draw_growth(panels[2], found.regrets, rows, meta["lead"], words)

@@ -269,7 +269,9 @@ def _remarks(rows: Sequence[Mapping[str, Any]], core: Core) -> list[str]:
     if gaps:
         remarks.append(core.remark.format(gap=f"{100 * max(gaps):.2g}"))
     elif rows and core.baseline:
-        remarks.append(f"no {core.reference}: not asked for, or its programs would be too large")
+        remarks.append(
+            f"no {core.reference}: not asked for, or its programs would be too large, or machines are shared"
+        )
     shown = [row["policy"] for row in rows if row["observes"] == "state"]
     if shown:
         remarks.append(f"{', '.join(shown)} is shown which machines are available: an upper reference, no rival")

@@ -145,7 +145,7 @@ class OpmWorld(CoreWorld):
 
     def outcome(self, policy: Policy, environment: Environment, slots: int) -> PolicyOutcome:
         """Return spending and work of a scheduler's jobs, one row per job."""
-        assert isinstance(policy, MachineScheduler) and isinstance(environment, MachineEnvironment)
+        assert isinstance(environment, MachineEnvironment)
         found = environment.outcomes()
         table = pd.DataFrame(
             {
@@ -161,7 +161,9 @@ class OpmWorld(CoreWorld):
             {
                 "earned": float(self.jobs.utilities_per_slot(found.works).sum()),  # as OPM (6) counts
                 "budget_share": float(found.costs.sum() / self.jobs.budgets.sum()),
-                "fit": policy.fit,
+                "fit": policy.fit
+                if isinstance(policy, MachineScheduler)
+                else float((found.costs - self.jobs.budgets).sum()),
                 "step": policy.primal_step if isinstance(policy, (Opm, GeneralOpm)) else float("nan"),
                 "machines": float(self.prices.size),
             },

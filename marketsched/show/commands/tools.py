@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from marketsched.results.result import Result
 
 REPORTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+WIDEST = 160  # letters of a line, where no terminal is
 
 
 def known_mechanisms(begun: str) -> list[str]:
@@ -250,12 +251,17 @@ def _free_folder(folder: Path, force: bool) -> Path:
 
 
 def print_view(view: Any) -> None:
-    """Print what rich can render, at least 110 characters wide where no terminal states a width."""
+    """Print what rich can render; where no terminal states a width, 110 characters wide, and as wide as tables need."""
     from rich.console import Console
+    from rich.measure import Measurement
+
+    from marketsched.results.word_table import WordTable
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, 110)
+        wide = console.options.update(max_width=WIDEST)
+        tables = [part for part in getattr(view, "renderables", ()) if isinstance(part, WordTable)]
+        console.width = max(console.width, 110, *(Measurement.get(console, wide, part).maximum for part in tables))
     console.print(view)
 
 

@@ -220,6 +220,8 @@ class GangRepaired:
         The policy's, with "-gang" added.
     observes : str
         The policy's.
+    wrapped : Policy
+        The policy.
 
     Examples
     --------
@@ -232,15 +234,12 @@ class GangRepaired:
 
     def __init__(self, policy: Policy, gang: GangCluster) -> None:
         self.name, self.observes = f"{policy.name}-gang", policy.observes
-        self._policy, self._gang = policy, gang
+        self.wrapped, self._gang, self._slot = policy, gang, 1
 
     def allocate_channels(self, *observed: Any) -> NDArray[np.float64]:
         """Return the repaired allocation as a channel array of tasks."""
-        compact = getattr(self._policy, "allocate_channels", None)
-        if compact is not None:
-            flat = compact(*observed)
-        else:
-            flat = self._gang.merged.layout.to_channels(self._policy.allocate(*observed))
+        decide = getattr(self.wrapped, "allocate_channels", self.wrapped.allocate)
+        flat = _checked_channels(self._gang.merged, decide(*observed), self._slot)
         return self._gang.repair_channels(self._gang.split(flat))
 
     def allocate(self, *observed: Any) -> NDArray[np.float64]:
@@ -249,4 +248,5 @@ class GangRepaired:
 
     def update(self, *feedback: Any) -> None:
         """Hand the feedback on."""
-        self._policy.update(*feedback)
+        self._slot += 1
+        self.wrapped.update(*feedback)

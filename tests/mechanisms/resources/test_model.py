@@ -131,6 +131,9 @@ def test_law_of_a_statement_is_that_of_its_first_shape():
         StatementOfWork(1, 2, DeadlineValue(9.0, 60), [(2, 6, 1.0)], shapes)
     with pytest.raises(InvalidReportError, match=r"shapes\[1\]\.on"):
         StatementOfWork.of_shapes(1, DeadlineValue(9.0, 60), 2, [shapes[0], Shape({"cpu": 8}, {"a100": 4})], (0.5, 0.5))
+    with pytest.raises(InvalidReportError, match="cases 1 and 2 of the law take 4 rounds on a100, and differ on v100"):
+        same = Shape({"cpu": 8}, {"a100": [4, 4], "v100": [2, 8]})  # one case would never come true
+        StatementOfWork.of_shapes(1, DeadlineValue(9.0, 60), 2, [same], (0.5, 0.5))
 
 
 def test_market_takes_shapes_on_a_cluster_and_only_there():
