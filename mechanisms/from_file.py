@@ -1,4 +1,4 @@
-"""A mechanism in a file of one's own, by a name such as ``mine.py:ReserveSecond``: no registration, no package.
+"""A mechanism or a policy in a file of one's own, by a name such as ``mine.py:Mine``: no registration, no package.
 
 The file is run as a module of its stem, once in each process, and its folder is put on Python's path, so that it can
 import its neighbours and what it defines can be pickled.
@@ -42,8 +42,10 @@ def name_and_keys(pieces: Sequence[str]) -> tuple[str, list[str]]:
     return ":".join(pieces[:own]), list(pieces[own:])
 
 
-def loaded_from_file(name: str) -> Callable[..., Any]:
+def loaded_from_file(name: str, kind: str = "mechanism") -> Callable[..., Any]:
     """Return the class or function of such a name; its file is run if that has not been done.
+
+    ``kind`` is what messages call it.
 
     Raises
     ------
@@ -52,30 +54,28 @@ def loaded_from_file(name: str) -> Callable[..., Any]:
     """
     found = _FORM.fullmatch(name)
     if found is None:
-        raise InvalidParameterError(place="mechanism", value=name, legal="a file and a name in it, as in mine.py:Mine")
+        raise InvalidParameterError(place=kind, value=name, legal="a file and a name in it, as in mine.py:Mine")
     path, attribute = Path(found["file"]).resolve(), found["attribute"]
     if not path.is_file():
-        raise InvalidParameterError(f"mechanism {name!r}: there is no file {found['file']}", legal="a Python file")
-    module = _module(path, name)
+        raise InvalidParameterError(f"{kind} {name!r}: there is no file {found['file']}", legal="a Python file")
+    module = _module(path, name, kind)
     maker = getattr(module, attribute, None)
     if not callable(maker):
         own = sorted(k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == path.stem)
         legal = f"one of {', '.join(own)}" if own else "a class or function in this file"
-        raise InvalidParameterError(
-            f"mechanism {name!r}: {path.name} has no class or function {attribute}", legal=legal
-        )
+        raise InvalidParameterError(f"{kind} {name!r}: {path.name} has no class or function {attribute}", legal=legal)
     made: Callable[..., Any] = maker
     return made
 
 
-def _module(path: Path, name: str) -> ModuleType:
+def _module(path: Path, name: str, kind: str) -> ModuleType:
     """Return the module of a file."""
     known = sys.modules.get(path.stem)
     if known is not None:
         if Path(getattr(known, "__file__", None) or "").resolve() == path:
             return known
         raise InvalidParameterError(
-            f"mechanism {name!r}: a module called {path.stem} is loaded already", legal="a file of another name"
+            f"{kind} {name!r}: a module called {path.stem} is loaded already", legal="a file of another name"
         )
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
@@ -88,5 +88,5 @@ def _module(path: Path, name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
         del sys.modules[path.stem]
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise InvalidParameterError(f"mechanism {name!r}: {path.name} cannot be run: {reason}") from error
+        raise InvalidParameterError(f"{kind} {name!r}: {path.name} cannot be run: {reason}") from error
     return module

@@ -189,8 +189,8 @@ def get(kind: str, name: str) -> Any:
         If there is no such kind, or the plug-in of that name cannot be loaded.
     """
     table = _table(kind)
-    if kind == "mechanism" and is_in_file(name):
-        return _checked_class(kind, name, loaded_from_file(name))
+    if kind in ("mechanism", "policy") and is_in_file(name):
+        return _checked_class(kind, name, loaded_from_file(name, kind))
     entry = table.get(name) if isinstance(name, str) else None
     if entry is None and isinstance(name, str) and name in _plugins(kind):
         entry = _loaded_plugin(kind, name)

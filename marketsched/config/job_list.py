@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer, model_validator
@@ -151,6 +151,7 @@ class ListedMarket(WorkloadSection):
 class JobList(ListedMarket):
     """A market of a few jobs, written out."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {"cluster": "the workload of kind cluster-jobs"}
     kind: Literal["jobs"]
     jobs: Annotated[tuple[JobEntry, ...], Field(min_length=1)]
 

@@ -186,6 +186,7 @@ class Strict(BaseModel):
     """Base of every typed part of a configuration: frozen, no unknown keys, no NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    elsewhere: ClassVar[Mapping[str, str]] = {}  # what has a key that is looked for here
 
     @model_validator(mode="before")
     @classmethod
@@ -196,6 +197,7 @@ class Strict(BaseModel):
                 if key not in names:
                     near = [WHICH[key]] if WHICH.get(key) in names else difflib.get_close_matches(str(key), names, n=1)
                     hint = f" (did you mean {near[0]!r}?)" if near else ""
+                    hint = f" (it is one of {cls.elsewhere[key]})" if key in cls.elsewhere else hint
                     known = ", ".join(names) or "none"
                     raise PydanticCustomError(
                         "unknown_key",

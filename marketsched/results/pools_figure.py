@@ -16,7 +16,7 @@ SMOOTHED = 200  # points of a line at most: more rounds are averaged
 
 
 def pools_figure(pools: pd.DataFrame, *, title: str, round_seconds: float | None = None) -> Figure:
-    """Draw the share of each pool in use, and its price, by resource.
+    """Draw the share of each pool in use, and its price if any is above 0, by resource.
 
     Parameters
     ----------
@@ -30,34 +30,38 @@ def pools_figure(pools: pd.DataFrame, *, title: str, round_seconds: float | None
     names = list(dict.fromkeys(pools["pool"]))
     used = pools.groupby("resource", sort=False)[["used", "size"]].sum()
     resources = (used["used"] / used["size"]).sort_values(ascending=False).index[:MOST_RESOURCES].tolist()
-    figure = Figure(figsize=(12, 6.4), facecolor="white")
-    panels = np.asarray(figure.subplots(2, len(resources), sharex=True, squeeze=False))
-    figure.subplots_adjust(left=0.065, right=0.985, top=0.83, bottom=0.09, wspace=0.25, hspace=0.16)
+    priced = bool(pools["price"].gt(0).any())
+    figure = Figure(figsize=(12, 6.4 if priced else 3.8), facecolor="white")
+    panels = np.asarray(figure.subplots(1 + priced, len(resources), sharex=True, squeeze=False))
+    top, bottom, names_at = (0.83, 0.09, 0.935) if priced else (0.72, 0.15, 0.89)
+    figure.subplots_adjust(left=0.065, right=0.985, top=top, bottom=bottom, wspace=0.25, hspace=0.16)
     figure.text(0.012, 0.975, title, fontsize=16, fontweight="bold", va="top", color=INK)
     hours = 1.0 if round_seconds is None else round_seconds / 3600
     for column, resource in enumerate(resources):
-        load, price = panels[0, column], panels[1, column]
+        load = panels[0, column]
         for place, pool in enumerate(names):
             rows = pools[(pools["pool"] == pool) & (pools["resource"] == resource)]
             if len(rows):
                 _line(load, rows["round"] * hours, rows["used"] / rows["size"], place)
-                _line(price, rows["round"] * hours, rows["price"], place)
+            if len(rows) and priced:
+                _line(panels[1, column], rows["round"] * hours, rows["price"], place)
         lost = _fragmented(pools[pools["resource"] == resource])
         if lost is not None:
             load.plot(*_thinned(lost.index.to_numpy() * hours, lost.to_numpy()), color=MUTED, linewidth=1, alpha=0.8)
         load.set_title(resource, fontsize=12, color=INK, loc="left")
         load.set_ylim(0, 1.02)
         load.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        price.set_ylim(bottom=0)
-        price.yaxis.set_major_formatter(FuncFormatter(short))
-        price.set_xlabel("round" if round_seconds is None else "hours")
+        if priced:
+            panels[1, column].set_ylim(bottom=0)
+            panels[1, column].yaxis.set_major_formatter(FuncFormatter(short))
+            panels[1, 0].set_ylabel("price, credits a unit and round")
+        panels[-1, column].set_xlabel("round" if round_seconds is None else "hours")
     panels[0, 0].set_ylabel("in use")
-    panels[1, 0].set_ylabel("price, credits a unit and round")
     handles = [Line2D([], [], linewidth=2, label=name, **look(place)) for place, name in enumerate(names)]
     if pools["fragmented"].notna().any():
         handles.append(Line2D([], [], color=MUTED, linewidth=1, label="of what is free, in fragments"))
     style = {"frameon": False, "fontsize": 11, "handlelength": 1.8, "columnspacing": 1.1}
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, 0.935), ncols=len(handles), **style)
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.005, names_at), ncols=len(handles), **style)
     return figure
 
 
@@ -68,7 +72,8 @@ def _fragmented(rows: pd.DataFrame) -> pd.Series[float] | None:
         return None
     free = known["size"] - known["used"]
     lost = (free * known["fragmented"]).groupby(known["round"]).sum()
-    return (lost / free.groupby(known["round"]).sum().replace(0.0, np.nan)).dropna()
+    shares = lost / free.groupby(known["round"]).sum().replace(0.0, np.nan)
+    return shares.reindex(sorted(rows["round"].unique()))  # a gap where nothing is free
 
 
 def _line(panel: Axes, times: pd.Series[float], values: pd.Series[float], place: int) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import register
-from marketsched.mechanisms.errors import DecisionError, InvalidParameterError, MechanismFault
+from marketsched.mechanisms.errors import DecisionError, InvalidParameterError, MechanismFault, UnknownNameError
 from marketsched.play.running import run
 
 MACHINES = {"kind": "gamma", "machines": 12}
@@ -96,6 +96,29 @@ def test_a_decision_outside_the_rules_is_refused_with_policy_and_slot(name, numb
     with pytest.raises(DecisionError, match=r"policy 'careless(-gang)?': slot 1: "):
         run(short(name), 0, policies=[f"test-careless:number={number}"])
     assert run(short(name), 0, policies=["test-careless"]).summary["reward"].tolist() == [0.0]
+
+
+def test_a_policy_in_a_file_needs_no_registration(tmp_path, monkeypatch):
+    lines = [
+        "import numpy as np",
+        "class Spare:",
+        "    name, observes = 'spare', 'nothing'",
+        "    def __init__(self, cluster, share: float = 0.5):",
+        "        self.sizes = np.zeros((cluster.n_ports, cluster.n_instances, cluster.n_types)), share",
+        "    def allocate(self):",
+        "        return self.sizes[0]",
+        "    def update(self, arrivals):",
+        "        pass",
+    ]
+    (tmp_path / "own_policy_of_a_test.py").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    tokens = ["fairness", "own_policy_of_a_test.py:Spare:share=0.25"]
+    found = run(short("cluster-default"), 0, policies=tokens).summary
+    assert found["policy"].tolist() == tokens and found["reward"][1] == 0.0 < found["reward"][0]
+    with pytest.raises(UnknownNameError, match=r"expected one of esdp, .*, or a class in a file for this core"):
+        run(short("esdp-default"), 0, policies=tokens[1:])
+    with pytest.raises(InvalidParameterError, match="no class or function Spar"):
+        run(short("cluster-default"), 0, policies=["own_policy_of_a_test.py:Spar"])
 
 
 def short(name):

@@ -3,7 +3,8 @@
 A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
 comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of
 the registered class or function that its core does not give; see `Core.given`. The attribute ``core`` of the class or
-function names the core: ``esdp`` or ``opm``; one without it is a policy of ``ogasched``.
+function names the core: ``esdp`` or ``opm``; one without it is a policy of ``ogasched``. One in a file has its name, as
+``mine.py:Mine``, in place of a registered one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from marketsched.mechanisms.allocation.oga.oga import OgaSched, geometric_step
 from marketsched.mechanisms.allocation.oga.weighted_cluster import WeightedCluster, WeightedOga
 from marketsched.mechanisms.allocation.slot_loop import Policy
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, UnknownNameError
+from marketsched.mechanisms.from_file import is_in_file, name_and_keys
 from marketsched.mechanisms.legal import Count, Finite, Named, Positive, check_fields
 from marketsched.mechanisms.registry import get, names
 
@@ -225,9 +227,11 @@ def policy_names(core: str) -> tuple[str, ...]:
 
 
 def _choice(token: str, core: str) -> PolicyChoice:
-    name, *pairs = token.split(":")
-    if name not in names("policy") or _core_of(get("policy", name)) != core:
-        raise UnknownNameError(f"policy {name!r} is unknown: expected one of {', '.join(policy_names(core))}")
+    name, pairs = name_and_keys(token.split(":"))
+    known = is_in_file(name) or name in names("policy")
+    if not known or _core_of(get("policy", name)) != core:
+        legal = f"one of {', '.join(policy_names(core))}, or a class in a file for this core, as mine.py:Mine"
+        raise UnknownNameError(f"policy {name!r} is unknown", legal=legal)
     rules: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")

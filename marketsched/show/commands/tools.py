@@ -199,7 +199,8 @@ def one_line_errors() -> Iterator[None]:
     except MemoryError as error:
         stop(f"not enough memory: {error}", BAD_INPUT)
     except KeyboardInterrupt:
-        stop("interrupted: nothing is written", INTERRUPTED)
+        kept = "what a comparison or an audit had finished is kept for the same command"
+        stop(f"interrupted: no result is written; {kept}", INTERRUPTED)
 
 
 def stop(message: str, status: int) -> NoReturn:
