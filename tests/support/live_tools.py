@@ -97,7 +97,7 @@ class Owners:
         """Draw a report for `CLUSTER`."""
         rng = self.rng
         arrival, hidden = t + int(rng.integers(0, 6)), rng.random() < self.hidden
-        short, long = sorted(int(d) for d in rng.integers(1, SIZES["max_duration"], size=2))
+        short, long = sorted(int(d) for d in rng.choice(np.arange(1, SIZES["max_duration"]), size=2, replace=False))
         wide = {"each": {"cpu": 4, "gpu": float(rng.choice([0.5, 1, 2]))}, "on": {"a100": [short, long]}}
         narrow = {"each": {"gpu": 0.25}, "tasks": 3, "per_node": 1, "on": {"v100": [short, long + 1]}, "worth": 0.9}
         shapes = [{**each, "law": [0.5, 0.4]} for each in ([wide], [wide, narrow], [narrow, wide])[rng.integers(3)]]
