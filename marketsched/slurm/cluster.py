@@ -26,7 +26,7 @@ from marketsched.slurm.commands import Slurm, SlurmError
 PROGRAMS = ("slurmctld", "slurmd", "squeue", "sbatch", "munged")
 OTHERS = ("SLURM", "FAKETIME", "LD_PRELOAD")  # variables of another cluster or clock
 LONGEST_FOLDER = 90  # characters: a socket's name has no room for more
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SETTINGS = {
     "ClusterName": "market",
     "SlurmctldHost": "localhost(127.0.0.1)",
@@ -109,7 +109,7 @@ class OneHostCluster:
     Raises
     ------
     SlurmError
-        If programs are missing, the folder's name is too long, or the nodes are not up in 20 s.
+        If programs are missing, the folder's name is too long, or the nodes are not up in 60 s.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class OneHostCluster:
         Raises
         ------
         SlurmError
-            If that takes more than 20 s; with the end of the controller's log.
+            If that takes more than 60 s; with the end of the controller's log.
         """
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
