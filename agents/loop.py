@@ -30,6 +30,7 @@ from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.resources.bookings import Booking, chances_of_cases, real_run
+from marketsched.mechanisms.resources.shapes import cases_of
 from marketsched.mechanisms.sow import StatementOfWork
 
 
@@ -368,7 +369,7 @@ class MarketLoop:
         self.placed_now[entry.name] = booking
         truth, cluster = entry.truth, self.mechanism.cluster
         shapes, seen = truth.shapes, entry.fate
-        reference = shapes[0].on[shapes[0].kinds[0]]
+        reference = cases_of(shapes)
         if duration not in reference or cluster is None:
             raise InvalidParameterError(
                 place=f"duration of {entry.name!r}", value=duration, legal=f"one of shapes[0], {reference}"

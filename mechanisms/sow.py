@@ -28,7 +28,7 @@ from marketsched.mechanisms.law import (
     law_of,
 )
 from marketsched.mechanisms.legal import EXACT, Whole
-from marketsched.mechanisms.resources.shapes import Shape, check_cases, check_first_shape, check_shapes
+from marketsched.mechanisms.resources.shapes import Shape, cases_of, check_cases, check_first_shape, check_shapes
 from marketsched.mechanisms.values import ValueCurve, check_curve
 
 _ONE_OR_MORE = Whole(1, EXACT)
@@ -187,7 +187,7 @@ class StatementOfWork:
         known = check_shapes(shapes)
         if not known:
             raise InvalidReportError(place="shapes", value=(), legal="at least one Shape")
-        durations = known[0].on[known[0].kinds[0]]
+        durations = cases_of(known)
         if len(probabilities) != len(durations):
             legal = f"{len(durations)} of them, one for each duration on a kind"
             raise InvalidReportError(place="probabilities", value=tuple(probabilities), legal=legal)

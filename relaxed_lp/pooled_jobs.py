@@ -10,7 +10,7 @@ import numpy as np
 from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import Options, Shape, options_of
+from marketsched.mechanisms.resources.shapes import Options, Shape, case_of, options_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.pooled_duality import PooledJobs
 
@@ -65,12 +65,10 @@ def pooled_jobs(
             continue
         if sow.shapes not in known:
             known[sow.shapes] = options_of(sow.shapes, cluster)
-        options, first = known[sow.shapes], sow.shapes[0]
-        cases = first.on[first.kinds[0]]
-        case = cases.index(duration) if duration in cases else 0
+        options = known[sow.shapes]
         arrivals.append(arrival)
         found.append(options)
-        durations.append(options.durations[:, case])
+        durations.append(options.durations[:, case_of(sow.shapes, duration)])
         values.append(sow.value.table(arrival + 1, max(0, last_useful_completion(sow, max_delay, horizon) - arrival)))
     n_resources = len(cluster.resources)
     return PooledJobs(

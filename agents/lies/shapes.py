@@ -16,7 +16,7 @@ from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import Shape, options_of
+from marketsched.mechanisms.resources.shapes import Shape, cases_of, options_of
 from marketsched.mechanisms.sow import StatementOfWork
 
 NO_WORTH = 1e-9  # of the value: shapes are worth more than nothing
@@ -34,14 +34,13 @@ def reshaped(truth: StatementOfWork, shapes: Iterable[Shape]) -> StatementOfWork
     new = tuple(shapes)
     if not truth.shapes or not new:
         raise InvalidReportError(place="shapes", value=new, legal="at least one, of a job that has shapes")
-    (old, *_), (first, *_) = truth.shapes, new
-    known, durations = old.on[old.kinds[0]], first.on[first.kinds[0]]
+    known, durations = cases_of(truth.shapes), cases_of(new)
     if len(known) != len(durations):
         raise InvalidReportError(place="shapes[0].on", value=durations, legal=f"{len(known)} durations on each kind")
     points = [
         Requirement(r.arrival, durations[known.index(r.duration)], r.probability, r.signal) for r in truth.requirements
     ]
-    return StatementOfWork(truth.birth, first.tasks, truth.value, points, new, **truth.terms)
+    return StatementOfWork(truth.birth, new[0].tasks, truth.value, points, new, **truth.terms)
 
 
 @dataclass(frozen=True)

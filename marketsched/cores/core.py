@@ -58,8 +58,8 @@ class Core:
         Two measures that a sweep draws beside each other; empty: none.
     baseline : str
         Name of the policy whose total divides all others, if it takes part; empty: none.
-    earned : str
-        What counts against the reference (column ``earned``) where it is not the goal's sum over slots; empty: it is.
+    summed : bool
+        Whether the goal's sum over slots counts against the reference; else column ``earned`` alone does.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Core:
     grows: bool = True
     pair: tuple[str, ...] = ()
     baseline: str = ""
-    earned: str = ""
+    summed: bool = True
 
 
 OGASCHED = Core(
@@ -143,7 +143,7 @@ OPM = Core(
     grows=False,
     pair=("work", "migrations"),
     baseline="fair",
-    earned="OPM (6)",
+    summed=False,
 )
 
 CORES = {core.name: core for core in (OGASCHED, ESDP, OPM)}

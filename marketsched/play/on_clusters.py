@@ -17,7 +17,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import EventKind, Mechanism
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import options_of
+from marketsched.mechanisms.resources.shapes import case_of, options_of
 from marketsched.relaxed_lp.pooled_duality import pooled_bound
 from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
 
@@ -78,10 +78,8 @@ def resource_load(setup: MarketSetup, cluster: Cluster) -> float:
     asked = np.zeros(len(cluster.resources))
     for job in setup.jobs:
         if job.arrival is not None:
-            options, shape = options_of(job.truth.shapes, cluster), job.truth.shapes[0]
+            options, case = options_of(job.truth.shapes, cluster), case_of(job.truth.shapes, job.duration)
             first = int(np.flatnonzero(options.shape == options.shape.min())[0])
-            cases = shape.on[shape.kinds[0]]
-            case = cases.index(job.duration) if job.duration in cases else 0
             asked += options.total[first] * int(options.durations[first, case])
     there = cluster.layout.pool_size.sum(axis=0) * max((job.truth.birth for job in setup.jobs), default=1)
     return float((asked[there > 0] / there[there > 0]).max(initial=0.0))

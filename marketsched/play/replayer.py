@@ -19,6 +19,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import EXACT, Finite, Whole
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan, Mechanism
 from marketsched.mechanisms.resources.bookings import booking_to_data
+from marketsched.mechanisms.resources.shapes import cases_of
 
 Decision = dict[str, Any]
 Line = str | bytes | Mapping[str, Any]
@@ -236,7 +237,7 @@ class Replayer:
         """Raise EventError unless a duration is one of the first shape's: with shapes it says which case it is."""
         entry = self._market.entries.get(name)
         shapes = () if entry is None else entry.sow.shapes
-        if shapes and duration not in (cases := shapes[0].on[shapes[0].kinds[0]]):
+        if shapes and duration not in (cases := cases_of(shapes)):
             legal = f"one of the first shape's on {shapes[0].kinds[0]}: {', '.join(map(str, cases))}"
             raise EventError(place="duration", value=duration, legal=legal)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import Shape, demand_of
+from marketsched.mechanisms.resources.shapes import Shape, cases_of, demand_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
@@ -129,7 +129,7 @@ def chances_of_cases(truth: StatementOfWork, arrival: int, signal: Signal) -> di
     law = truth.law
     if law.group_of(arrival, signal) is None:
         return {}
-    points, reference = law.points_of(arrival, signal), truth.shapes[0].on[truth.shapes[0].kinds[0]]
+    points, reference = law.points_of(arrival, signal), cases_of(truth.shapes)
     mass = float(law.probabilities[points].sum())
     cases = zip(law.durations[points].tolist(), law.probabilities[points].tolist(), strict=True)
     return {reference.index(duration): p / mass for duration, p in cases if p > 0} if mass > 0 else {}

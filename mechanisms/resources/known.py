@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import Options, Shape, options_of
+from marketsched.mechanisms.resources.shapes import Options, Shape, cases_of, options_of
 from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -66,7 +66,7 @@ def known_at_arrival(
         durations, weights = sow.law.durations[points], sow.law.probabilities[points]
         mass = float(weights.sum())
         shapes = sow.shapes or (_of_nodes(sow, tuple(durations.tolist())),)
-        reference = shapes[0].on[shapes[0].kinds[0]]
+        reference = cases_of(shapes)
         cases = np.array([reference.index(d) for d in durations.tolist()], dtype=np.int64)
         chances = weights / mass if mass > 0 else weights
     options = options_of(shapes, cluster)

@@ -144,13 +144,26 @@ def check_shapes(shapes: object) -> tuple[Shape, ...]:
     return found
 
 
-def check_cases(shapes: tuple[Shape, ...]) -> None:
-    """Raise `InvalidReportError` if two cases of the law cannot be told apart where they differ.
+def cases_of(shapes: Sequence[Shape]) -> tuple[int, ...]:
+    """Return the durations by which the cases of a law are named: of the first shape, on the kind that it names first.
 
-    A case is named by its duration in the first shape, on the kind that this names first.
+    Examples
+    --------
+    >>> cases_of([Shape({"gpu": 1}, {"a100": [2, 6], "v100": [3, 9]})])
+    (2, 6)
     """
-    kind = shapes[0].kinds[0]
-    named = shapes[0].on[kind]
+    return shapes[0].on[shapes[0].kinds[0]]
+
+
+def case_of(shapes: Sequence[Shape], duration: int | None) -> int:
+    """Return the place of the case that a job with these shapes turned out to be; 0 if no case is named so."""
+    cases = cases_of(shapes)
+    return cases.index(duration) if duration in cases else 0
+
+
+def check_cases(shapes: tuple[Shape, ...]) -> None:
+    """Raise `InvalidReportError` if two cases of the law cannot be told apart by their names where they differ."""
+    kind, named = shapes[0].kinds[0], cases_of(shapes)
     for case, duration in enumerate(named):
         first = named.index(duration)
         for i, shape in enumerate(shapes):

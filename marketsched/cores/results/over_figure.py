@@ -125,7 +125,7 @@ def _draw_ratios(axes: Axes, table: pd.DataFrame, label: str, values: Sequence[A
     """Draw ratios of mean totals, and of y* over the same policy as diamonds; none where one is not positive."""
     lead = table["policy"].iloc[0]
     earned = "earned" if "earned" in table else "reward"
-    means = table.groupby(["value", "policy"])[list({"reward", "reference", earned})].mean()
+    means = table.groupby(["value", "policy"])[list(dict.fromkeys(("reward", "reference", earned)))].mean()
     x = np.arange(len(values)) + _shift(place, n)
     own = [means.loc[(value, label), "reward"] for value in values]
     leading = [ratio(means.loc[(value, lead), "reward"], below) for value, below in zip(values, own, strict=True)]

@@ -38,7 +38,7 @@ def run_figure(run: Result, words: Core) -> Figure:
     meta, rows = run.meta, run.records()
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
-    best = np.nan if words.earned else rows[0]["reference"] / rows[0]["slots"]
+    best = rows[0]["reference"] / rows[0]["slots"] if words.summed else np.nan
     with matplotlib.rc_context(STYLE):
         figure, panels = frame(3, f"{meta['scenario']}, seed {meta['seed']}", words.sizes.format(**meta))
         for place, label in reversed(list(enumerate(labels))):
@@ -97,7 +97,7 @@ def comparison_figure(found: Result, words: Core) -> Figure:
     labels = [row["policy"] for row in rows]
     grows = "regrets" in found.tables
     known = bool(found.runs["reference"].gt(0).all())
-    shares = known and not words.earned  # of curves: a reference of another unit has none
+    shares = known and words.summed  # of curves: a reference of another unit has none
     with matplotlib.rc_context(STYLE):
         runs = f"{meta['runs']} seeds" if meta["runs"] > 1 else "one seed"
         figure, panels = frame(2 + grows, f"{meta['scenario']}, {runs}", words.sizes.format(**meta))

@@ -261,7 +261,7 @@ def print_view(view: Any) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         wide = console.options.update(max_width=WIDEST)
-        tables = [part for part in getattr(view, "renderables", ()) if isinstance(part, WordTable)]
+        tables = [part for part in getattr(view, "renderables", (view,)) if isinstance(part, WordTable)]
         console.width = max(console.width, 110, *(Measurement.get(console, wide, part).maximum for part in tables))
     console.print(view)
 
