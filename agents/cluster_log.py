@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.columns import Ending, Outcomes
 from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.placement import TaskTypes, fragments
+
+NOW = 1  # the only round of its calendars
 
 
 class ClusterLog:
@@ -24,10 +27,8 @@ class ClusterLog:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster, layout = cluster, cluster.layout
-        self._free = layout.size.astype(np.int64)  # (n_nodes, n_resources), parts in this round
-        of_device = np.repeat(layout.device_parts[None, :], layout.size.shape[0], axis=0).ravel()
-        self._devices = np.repeat(of_device, np.diff(layout.device_begin, axis=1).ravel()).astype(np.int64)
+        self._cluster = cluster
+        self._now = Calendars(cluster, NOW)  # of the present round alone
         self._types = TaskTypes(len(cluster.resources))
         self._running: dict[Hashable, Booking] = {}
         self._used: list[NDArray[np.int64]] = []
@@ -39,23 +40,36 @@ class ClusterLog:
         """Note that a job runs from this round on."""
         self._running[job] = booking
         self._types.add(booking.wanted.demand, booking.wanted.tasks)
-        self._take(booking, 1)
+        self._now.book(booking.wanted, booking.placed, NOW, 1)
 
     def leave(self, job: Hashable, payment: float = 0.0) -> None:
         """Note that a job is gone from the next round on, and what it paid, credits."""
         booking = self._running.pop(job, None)
         if booking is not None:
-            self._take(booking, -1)
+            self._now.release(booking.wanted, booking.placed, NOW, NOW + 1)
             self._income[booking.wanted.pool] += payment
 
-    def close_round(self, mechanism: Mechanism, now: int) -> None:
-        """Record the use of this round, before jobs that end with it leave."""
+    def close_round(self, prices: NDArray[np.float64] | None) -> None:
+        """Record the use of this round, before jobs that end with it leave; ``prices`` as `Mechanism.pool_prices`."""
         layout = self._cluster.layout
-        free = np.add.reduceat(self._free, layout.pool_begin[:-1], axis=0)
-        self._used.append(layout.pool_size - free)
-        prices = mechanism.pool_prices(now, 1)
+        self._used.append(layout.pool_size - self._now.pool_free(NOW, 1)[:, :, 0])
         self._prices.append(np.full(layout.pool_size.shape, np.nan) if prices is None else prices[:, :, 0])
-        self._fragments.append(fragments(self._free, self._devices, layout, self._types))
+        free, devices = (np.ascontiguousarray(each[..., 0], np.int64) for each in self._now.state(NOW, 1))
+        self._fragments.append(fragments(free, devices, layout, self._types))
+
+    def play(self, outcomes: Outcomes, first: int, last: int) -> None:
+        """Record rounds ``first .. last`` of a market that was played whole."""
+        assert outcomes.on_cluster is not None
+        starting, ending = (_by_round(column, first, last) for column in (outcomes.starts, outcomes.left))
+        for now in range(first, last + 1):
+            for row in starting[now]:
+                self.start(row, outcomes.on_cluster.bookings[row])
+            for row in reversed(ending[now]):
+                if outcomes.endings[row] != Ending.COMPLETED:
+                    self.leave(row, float(outcomes.payments[row]))
+            self.close_round(outcomes.on_cluster.prices[now - 1])
+            for row in ending[now]:
+                self.leave(row, float(outcomes.payments[row]))
 
     def table(self) -> pd.DataFrame:
         """Return one row per round, pool and resource.
@@ -110,7 +124,10 @@ class ClusterLog:
         ).reset_index()
         return found.assign(income=found["pool"].map(income).astype(np.float64))
 
-    def _take(self, booking: Booking, sign: int) -> None:
-        placed = booking.placed
-        self._free[placed.nodes] -= sign * placed.tasks[:, None] * booking.wanted.demand
-        self._devices[placed.devices] -= sign * placed.parts
+
+def _by_round(rounds: NDArray[np.int64], first: int, last: int) -> dict[int, list[int]]:
+    """Return the rows of each of these rounds."""
+    found: dict[int, list[int]] = {now: [] for now in range(first, last + 1)}
+    for row in np.flatnonzero((rounds >= first) & (rounds <= last)).tolist():
+        found[int(rounds[row])].append(row)
+    return found

@@ -14,6 +14,7 @@ from marketsched.agents.job import Job
 from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, ReportedLaws, steps_of
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
+from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, RankValue
 
 
@@ -216,10 +217,11 @@ class ListedJobs(JobTable):
         return [job.tags.get(name) for job in self._jobs[part]]
 
     def _columns(self, max_delay: int) -> JobColumns | None:
-        if not all(_is_plain(job) for job in self._jobs):
+        shaped = any(job.truth.shapes for job in self._jobs)
+        if not all(_fits_a_row(job) and bool(job.truth.shapes) == shaped for job in self._jobs):
             return None
         laws = [_announced(job) for job in self._jobs]
-        longest = max((job.truth.span[1] for job in self._jobs), default=0)
+        longest = max((_longest(job) for job in self._jobs), default=0)
         highest = self._numbers(lambda job: job.truth.value.highest, np.float64)
         return JobColumns(
             self.births,
@@ -241,7 +243,12 @@ class ListedJobs(JobTable):
             lambda: _reported_laws(self._jobs),
             lambda: self.owners,
             lambda: self.names,
+            self._stated if shaped else None,
         )
+
+    def _stated(self, row: int) -> tuple[StatementOfWork, Signal]:
+        """Return the report of a row, and what is seen at its arrival."""
+        return self._jobs[row].truth, self._jobs[row].signal
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:
         column = np.fromiter(map(of, self._jobs), kind, len(self._jobs))
@@ -254,11 +261,15 @@ def table_of(jobs: Sequence[Job]) -> JobTable:
     return jobs if isinstance(jobs, JobTable) else ListedJobs(jobs)
 
 
-def _is_plain(job: Job) -> bool:
-    """Tell whether a job fits into a row: no shapes or rank, and no signal that is a number but not its duration."""
-    shown = observed_duration(job.signal)
-    ranked = isinstance(job.truth.value, RankValue)
-    return shown in (None, job.duration) and not job.truth.shapes and not ranked
+def _fits_a_row(job: Job) -> bool:
+    """Tell whether a job fits into a row: no rank, and no signal that is a number but not its duration."""
+    return observed_duration(job.signal) in (None, job.duration) and not isinstance(job.truth.value, RankValue)
+
+
+def _longest(job: Job) -> int:
+    """Return the most rounds that a report names, rounds."""
+    shapes = [max(durations) for shape in job.truth.shapes for durations in shape.on.values()]
+    return max(job.truth.span[1], *shapes) if shapes else job.truth.span[1]
 
 
 def _announced(job: Job) -> tuple[int, int]:

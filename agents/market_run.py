@@ -150,7 +150,8 @@ class MarketRun:
             if self._columns is None:
                 return False
             ahead = self.lookahead if self.mechanism.slot_prices(1, 1) is not None else None
-            self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead)
+            shaped = self._columns.stated is not None
+            self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead, shaped=shaped)
         while self.running:
             until = min(self.setup.horizon, self.round + self.rounds_together)
             if not self.mechanism.play(self._columns, self._outcomes, until):
@@ -159,11 +160,19 @@ class MarketRun:
             if self.mechanism.round != until + 1:
                 at = f"played rounds {self.round + 1} to {until}, and is in round {self.mechanism.round}"
                 raise MechanismFault(f"{type(self.mechanism).__name__}: {at}", legal=f"round {until + 1} after it")
+            self._note_on_cluster(self.round + 1, until)
             self.round, self.running, self._noted = until, until < self.setup.horizon, None
             if progress is not None:
                 progress(until)
         self._check_loads()
         return True
+
+    def _note_on_cluster(self, first: int, last: int) -> None:
+        """Note what rounds that were played whole took of a cluster."""
+        if self._on_cluster is not None and self._outcomes.on_cluster is not None:
+            self._on_cluster.play(self._outcomes, first, last)
+            for row, booking in self._outcomes.on_cluster.bookings.items():
+                self._pool_of[row] = booking.wanted.pool
 
     def _check_loads(self) -> None:
         """Raise if a mechanism that played all rounds at once runs more nodes than there are."""
@@ -213,7 +222,7 @@ class MarketRun:
                 self._on_cluster.leave(event.job)
             self._hear(event, now)
         if self._on_cluster is not None:
-            self._on_cluster.close_round(self.mechanism, now)
+            self._on_cluster.close_round(self.mechanism.pool_prices(now, 1))
         self.load = self._loop.load
         if self.load > self.setup.capacity:
             raise _too_many(now, self.load, self.setup.capacity)

@@ -41,6 +41,11 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
         outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, moves, _ROW_OF, _ROW_OF_MOVE,
         played, closes, events, load,
     )  # fmt: skip
+    if outcomes.on_cluster is not None:
+        load[1 : played + 1] = outcomes.on_cluster.in_use[:played]
+        worths = np.ones(jobs.n)
+        worths[list(outcomes.on_cluster.worths)] = list(outcomes.on_cluster.worths.values())
+        events["value"] *= worths[events["job"]]
     submitted = int(np.searchsorted(jobs.births, played, side="right"))
     statements = np.zeros(submitted, STATEMENT)
     statements["job"], statements["declared"] = np.arange(submitted), jobs.widths[:submitted]

@@ -47,7 +47,10 @@ def compare_plays(make: Callable[[], MarketSetup], rounds_together: int | None =
     events = len(by_rounds.log.events)
     same = _bytes(whole.log) == _bytes(by_rounds.log)  # of which all tables are made
     equal = same and _own(whole.mechanism) == _own(by_rounds.mechanism)
-    return Compared(whole.played_whole, events, "" if equal else _difference(whole.result(), by_rounds.result()))
+    difference = "" if equal else _difference(whole.result(), by_rounds.result())
+    if equal and _on_cluster(whole) != _on_cluster(by_rounds):
+        difference = "pools: use, prices, income, or where jobs ran"
+    return Compared(whole.played_whole, events, difference)
 
 
 def _bytes(log: MarketLog) -> list[bytes]:
@@ -56,6 +59,16 @@ def _bytes(log: MarketLog) -> list[bytes]:
     tables = [log.events.first(n_events), log.statements.first(n_statements), np.array(log.rounds, dtype=ROUND)]
     surface = [] if log.surfaces is None else [log.surfaces.first(n_rounds)]
     return [table.tobytes() for table in (*tables, *surface)]
+
+
+def _on_cluster(market: MarketRun) -> list[bytes]:
+    """Return what is noted of a cluster: the use of its pools, and where jobs ran."""
+    pools = market.pools()
+    if pools is None:
+        return []
+    where = market.result().jobs["pool"].astype(str)
+    tables = [pools, market.pool_figures(), where.to_frame()]
+    return [repr(table.to_dict("list")).encode() for table in tables if table is not None]
 
 
 def _own(mechanism: Mechanism) -> str:
@@ -72,7 +85,8 @@ def _difference(found: RunResult, expected: RunResult) -> str:
             continue
         if len(one) != len(other):
             return f"{name}: {len(one)} rows, round by round {len(other)}"
-        unequal = (one != other) & ~(one.isna() & other.isna())
+        differs = (one != other).astype("boolean").fillna(True)  # a cell that only one of them has
+        unequal = differs.astype(bool) & ~(one.isna() & other.isna())
         row = int(np.flatnonzero(unequal.any(axis=1))[0])
         cells = [f"{c} {one[c][row]!r}, not {other[c][row]!r}" for c in one if unequal[c][row]]
         return f"{name}, row {row}: {'; '.join(cells)}"

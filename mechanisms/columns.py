@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from marketsched.mechanisms.law import DurationLaw, Law, Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, ValueCurve
+
+if TYPE_CHECKING:  # a market of identical nodes needs none of a cluster
+    from marketsched.mechanisms.resources.bookings import Booking
 
 NEVER = 0  # the arrival of a job that never arrives; the round of what never happens
 
@@ -114,6 +117,8 @@ class JobColumns:
     reported: Callable[[], ReportedLaws]  # what `joint_laws` returns
     owner_names: Callable[[], Sequence[Hashable]]  # of the owner of each job, (n,)
     job_names: Callable[[], Sequence[Hashable]]  # the names under which jobs are submitted, (n,)
+    stated: Callable[[int], tuple[StatementOfWork, Signal]] | None = None  # of jobs with shapes: the report of a row,
+    # and what is seen at its arrival; ``widths`` are then tasks
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: kernels are compiled once, for such ones, wherever jobs come from."""
@@ -167,7 +172,8 @@ class JobColumns:
         """Tell whether a market of these limits would accept every report."""
         nodes, rounds, value = self.largest
         sizes = nodes <= limits.max_concurrency and rounds <= limits.max_duration and value <= limits.max_value
-        return sizes and limits.max_delay <= self.max_delay and limits.cluster is None
+        shaped = self.stated is not None
+        return sizes and limits.max_delay <= self.max_delay and (limits.cluster is not None) == shaped
 
 
 class Ending(IntEnum):
@@ -222,6 +228,22 @@ class Moves:
         return np.array(self._rows, np.int64).reshape(-1, 3)
 
 
+@dataclass(slots=True, eq=False)
+class OnCluster:
+    """What `Outcomes` of a market on a cluster have besides.
+
+    Examples
+    --------
+    >>> OnCluster().in_use
+    []
+    """
+
+    bookings: dict[int, Booking] = field(default_factory=dict)  # of rows that have started
+    worths: dict[int, float] = field(default_factory=dict)  # of completions, compared with the value curve; else 1
+    in_use: list[int] = field(default_factory=list)  # nodes, in each round
+    prices: list[NDArray[np.float64] | None] = field(default_factory=list)  # in each round, as `Mechanism.pool_prices`
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
     """What became of each job, and the prices of each round; a mechanism fills it as it plays.
@@ -245,14 +267,16 @@ class Outcomes:
     planned: NDArray[np.int64]  # (n,), the start that the plan has for the case that happens; NEVER: none, or no plans
     estimates: NDArray[np.float64]  # (n,), the estimated utility of the plan, credits
     moves: Moves = field(default_factory=Moves)
+    on_cluster: OnCluster | None = None  # of jobs with shapes
 
     @classmethod
-    def empty(cls, n: int, horizon: int, ahead: int | None) -> Outcomes:
+    def empty(cls, n: int, horizon: int, ahead: int | None, *, shaped: bool = False) -> Outcomes:
         """Return the outcomes of a market that has not begun; ``ahead`` None: prices are not kept."""
         surface = None if ahead is None else np.zeros((horizon, ahead), np.float32)
         starts, left, planned = (np.zeros(n, np.int64) for _ in range(3))
         prices, promised = np.full(horizon, np.nan), np.full(horizon, np.nan)
-        return cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), prices, surface, promised, planned, np.zeros(n))
+        found = cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), prices, surface, promised, planned, np.zeros(n))
+        return replace(found, on_cluster=OnCluster()) if shaped else found
 
     def leave(self, job: int, now: int, ending: Ending) -> None:
         """Note a move: the job leaves in round ``now``, and pays nothing."""

@@ -5,16 +5,15 @@ The bound knows the future and sums up the nodes of each pool; it leaves out tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from marketsched.agents.loop import MarketLoop
-from marketsched.agents.playing import TruthfulOwners, play
+from marketsched.agents.market_log import RowKind
+from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.mechanism import EventKind, Mechanism
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import case_of, options_of
@@ -58,11 +57,11 @@ def first_come_at_zero(setup: MarketSetup, cluster: Cluster) -> dict[str, float]
 
 def welfare_of(market: Mechanism, setup: MarketSetup) -> dict[str, float]:
     """Play truthful owners to the end of a market; return ``welfare_at_zero`` and ``completed_at_zero``."""
-    truth: Mapping[Any, Any] = {job.name: job.truth for job in setup.jobs}
-    events = play(MarketLoop(market), TruthfulOwners(setup.jobs), setup.horizon)
-    done = [event for event in events if event.kind is EventKind.COMPLETE]
-    welfare = sum(event.worth * float(truth[event.job].value(event.completion or 0)) for event in done)
-    return {"welfare_at_zero": welfare, "completed_at_zero": len(done)}
+    played = MarketRun(MarketSetup(setup.name, setup.table, market, setup.capacity, setup.horizon, setup.max_delay))
+    played.play()
+    events = played.log.events.first(played.log.finished[1])
+    welfare = sum(events["value"].tolist())  # in order of completion
+    return {"welfare_at_zero": welfare, "completed_at_zero": int((events["kind"] == RowKind.COMPLETE).sum())}
 
 
 def cluster_bounds(setup: MarketSetup, cluster: Cluster) -> dict[str, Any]:

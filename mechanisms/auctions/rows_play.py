@@ -65,7 +65,11 @@ class RowsPlay:
             outcomes.payments[x.order] = payment
         for x in cleared.started:
             outcomes.starts[x.order] = now
-            self._ending[now + int(self._jobs.durations[x.order])].append(x)
+            self._ending[self._end(x)].append(x)
+
+    def _end(self, x: WaitingJob) -> int:
+        """Return the round after the last one of a run that has begun."""
+        return int(x.start + self._jobs.durations[x.order])
 
     def _complete(self, now: int, outcomes: Outcomes) -> None:
         """Complete the runs whose last round this is, in order of submission."""

@@ -33,16 +33,17 @@ from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_round
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
 from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, JobId, Standing, Truthful
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.calendars import Calendars, Wanted
+from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.known import Known, known_at_arrival
-from marketsched.mechanisms.resources.menus import ClusterMenu, entries, quoted
-from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
+from marketsched.mechanisms.resources.known import Known, known_at_arrival, known_of_row
+from marketsched.mechanisms.resources.menus import ClusterMenu
+from marketsched.mechanisms.resources.placement import Rule, TaskTypes
 from marketsched.mechanisms.resources.prices import (
     ClusterPrices,
     ShapesForecast,
@@ -50,6 +51,8 @@ from marketsched.mechanisms.resources.prices import (
     ShapesOfThePast,
     window_of,
 )
+from marketsched.mechanisms.resources.service import Terms, book_favourite
+from marketsched.mechanisms.resources.whole_market import play_on_cluster
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -222,6 +225,14 @@ class ClusterBidPrice(KeptMenus):
         """Note where the job can run, for how long, and what completions are worth."""
         self._known[x.job] = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
 
+    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
+        """Note the same of a job that is a row of columns."""
+        self._known[x.job] = known_of_row(jobs, x.order, self.cluster, self.limits, self._signals)
+
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once, of jobs with shapes and where no menus are kept; see the base class."""
+        return self._menus is None and play_on_cluster(self, ClusterBidPrice, jobs, outcomes, until)
+
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, and give every arrival its favourite entry, placed and booked."""
         now = self.round
@@ -234,11 +245,9 @@ class ClusterBidPrice(KeptMenus):
         self._prices.slack.round_over(now, self._prices.idle_worth(now, self._calendars))
         for x in waiting:  # from the next round on they may teach
             self._prices.learn(now, self._known[x.job])
-            for shape in range(len(x.sow.shapes) or 1):
-                rows = np.flatnonzero(self._known[x.job].options.shape == shape)[:1]
-                for row in rows:
-                    options = self._known[x.job].options
-                    self._types.add(options.demand[row], int(options.tasks[row]))
+            options = self._known[x.job].options
+            for row in np.unique(options.shape, return_index=True)[1]:  # of each shape that can run
+                self._types.add(options.demand[row], int(options.tasks[row]))
         self._known.clear()
         busy = self._calendars.state(now, 1)[0][:, :, 0] < self.cluster.layout.size
         self._in_use = int(busy.any(axis=1).sum())
@@ -286,29 +295,14 @@ class ClusterBidPrice(KeptMenus):
 
     def _serve_one(self, x: WaitingJob, known: Known) -> float:
         """Book the favourite entry of one arrival; return what it lost since the cluster is not empty, credits."""
-        now, options, prefix = self.round, known.options, self._prices.prefix
+        now, prefix = self.round, self._prices.prefix
         if self._menus is not None and self._kept(x.job):
             self._menus[x.job] = ClusterMenu(now, prefix, *self._calendars.state(now, self._reach), self._phi)
-        wanted = entries(known, prefix, self.horizon - now + 1, self._phi)
-        if not wanted.surplus.size:
-            return 0.0
-        i = self._calendars.first_that_fits(
-            now + wanted.start, wanted.length, wanted.option, options.pool, options.tasks, options.per_node,
-            options.demand,
-        )  # fmt: skip
-        if i < 0:
-            return float(wanted.surplus[0])
-        o, start, length = int(wanted.option[i]), int(wanted.start[i]), int(wanted.length[i])
-        pool = int(options.pool[o])
-        ask = Wanted(pool, int(options.tasks[o]), int(options.per_node[o]), options.demand[o])
-        room = self._calendars.room(ask, now + start, length)
-        placed_at = place(self._rule, room, ask, self.cluster, self._types)
-        self._calendars.book(ask, placed_at, now + start, length)
-        costs = quoted(prefix, pool, options.total[o], start, length)
-        kind = self.cluster.pool_kinds[pool]
-        x.agreed = Booking(int(options.shape[o]), kind, now + start, length, ask, placed_at, costs, self._phi)
-        x.start, x.limit = now + start, length
-        return float(wanted.surplus[0] - wanted.surplus[i])
+        terms = Terms(now, prefix, self.horizon - now + 1, self._phi, self._rule)
+        lost, agreed = book_favourite(known, terms, self._calendars, self._types)
+        if agreed is not None:
+            x.agreed, x.start, x.limit = agreed, agreed.start, agreed.length
+        return lost
 
     def _learn_history(self, past: PastLog) -> None:
         """Take yesterday's arrivals into the past, its last round as round 0."""

@@ -92,6 +92,11 @@ class Calendars:
             of_device[layout.device_begin[x, k] : layout.device_begin[x, k + 1]] = layout.device_parts[k]
         self._devices = np.repeat(of_device[:, None], rounds, axis=1)
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """What is free of nodes, devices and pools, for kernels that change it; rounds from `first` on stand last."""
+        return self._free, self._devices, self._pools
+
     def move_to(self, now: int) -> None:
         """Let the calendars hold every round in which something can be booked in round ``now``."""
         rounds, gone = self._free.shape[2], now - self.first

@@ -15,23 +15,12 @@ unless its surplus exceeds 1e-12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.known import Known
-
-
-class Entries(NamedTuple):
-    """Entries of positive surplus, best first, whether they fit or not."""
-
-    surplus: NDArray[np.float64]  # (m,), credits
-    option: NDArray[np.int64]  # (m,), row of the options
-    start: NDArray[np.int64]  # (m,), rounds after the round of arrival
-    length: NDArray[np.int64]  # (m,), rounds booked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,29 +61,6 @@ class ClusterMenu:
         return float(costs[used] + self.phi * (costs[-1] - costs[used]))
 
 
-def entries(known: Known, prefix: NDArray[np.float64], rounds_left: int, phi: float) -> Entries:
-    """Return the entries that a job could choose at these prices, best first.
-
-    Parameters
-    ----------
-    known : Known
-        The job, at its arrival.
-    prefix : ndarray of float, shape (n_pools, n_resources, n + 1)
-        Prices of the current round and those ahead, added up; later ones cost nothing.
-    rounds_left : int
-        Rounds from the current one to the horizon: no booking is longer.
-    phi : float
-        Share of the price of booked rounds that is paid for those not used, in [0, 1].
-    """
-    options = known.options
-    found = _entries_kernel(
-        prefix, options.pool, options.total, options.worth, known.lengths, known.chances, known.values,
-        rounds_left, phi,
-    )  # fmt: skip
-    order = np.argsort(-found[0], kind="stable")
-    return Entries(*(column[order] for column in found))
-
-
 def quoted(
     prefix: NDArray[np.float64], pool: int, total: NDArray[np.int64], start: int, length: int
 ) -> NDArray[np.float64]:
@@ -111,10 +77,7 @@ def quoted(
     start, length : int
         Rounds after the current one; rounds.
     """
-    ends = np.minimum(start + np.arange(length + 1), prefix.shape[2] - 1)
-    costs = np.zeros(length + 1)
-    for k, parts in enumerate(total.tolist()):  # in the order of the kernel: what is shown is what is charged
-        costs += parts * (prefix[pool, k, ends] - prefix[pool, k, ends[0]])
+    costs: NDArray[np.float64] = _quoted_kernel(prefix, pool, total, start, length)
     costs.flags.writeable = False  # copies of a market share it
     return costs
 
@@ -126,6 +89,15 @@ def _cost_kernel(prefix, g, total, begin, end):  # type: ignore[no-untyped-def]
     for k in range(total.size):
         cost += total[k] * (prefix[g, k, min(end, last)] - prefix[g, k, min(begin, last)])
     return cost
+
+
+@njit(cache=True)
+def _quoted_kernel(prefix, g, total, start, length):  # type: ignore[no-untyped-def]
+    """Return the price of the first 0, 1, ..., ``length`` rounds, as entries count it: what is shown is charged."""
+    costs = np.empty(length + 1)
+    for used in range(length + 1):
+        costs[used] = _cost_kernel(prefix, g, total, start, start + used)
+    return costs
 
 
 @njit(cache=True)

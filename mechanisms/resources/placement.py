@@ -75,14 +75,9 @@ def place(rule: Rule, room: Room, wanted: Wanted, cluster: Cluster, types: TaskT
     types : TaskTypes
         Past tasks, for `fgd`.
     """
-    layout = cluster.layout
-    demands, shares = types.frequent
-    counts, parts = _place_kernel(
-        RULES.index(rule), wanted.tasks, wanted.demand, room.tasks, room.free.copy(), room.devices.copy(), room.kinds,
-        layout.size[room.nodes], layout.device_parts, demands, shares,
-    )  # fmt: skip
-    used, (rows, columns) = np.flatnonzero(counts), np.nonzero(parts)
-    return Placed(room.nodes[used], counts[used], room.first[rows] + columns, parts[rows, columns])
+    return Placed(
+        *_placed_kernel(RULES.index(rule), wanted.tasks, wanted.demand, tuple(room), cluster.layout, types.frequent)
+    )
 
 
 def fragments(
@@ -106,18 +101,26 @@ def fragments(
     ndarray of float, shape (n_pools, n_resources)
         NaN of resources that are no devices, of pools without a free one, and without any types.
     """
-    demands, shares = types.frequent
-    n_pools, kinds = layout.pool_size.shape[0], np.flatnonzero(layout.device_parts > 0)
+    found: NDArray[np.float64] = _pool_fragments_kernel(free, devices, layout, types.frequent)
+    return found
+
+
+@njit(cache=True)
+def _pool_fragments_kernel(free, devices, layout, types):  # type: ignore[no-untyped-def]
+    """Return the share of the free devices of each pool and resource that a random task cannot use, expected."""
+    demands, shares = types
     found = np.full(layout.pool_size.shape, np.nan)
-    for k in kinds.tolist() if shares.size else ():
-        for g in range(n_pools):
+    for k in range(layout.device_parts.size):
+        if layout.device_parts[k] == 0 or shares.size == 0:
+            continue
+        for g in range(layout.pool_size.shape[0]):
             lost, whole = 0.0, 0
-            for x in range(int(layout.pool_begin[g]), int(layout.pool_begin[g + 1])):
+            for x in range(layout.pool_begin[g], layout.pool_begin[g + 1]):
                 own = devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1]]
-                whole += int(own.sum())
                 of = np.full(own.size, k)
-                lost += float(_fragments_kernel(free[x], own, of, layout.device_parts, demands, shares))
-            if whole:
+                whole += own.sum()
+                lost += _fragments_kernel(free[x], own, of, layout.device_parts, demands, shares)
+            if whole > 0:
                 found[g, k] = lost / whole
     return found
 
@@ -207,3 +210,18 @@ def _place_kernel(rule, n, demand, room, free, devices, kinds, size, device_part
                 after, rest, unused,
             )  # fmt: skip
     return counts, parts
+
+
+@njit(cache=True)
+def _placed_kernel(rule, n, demand, room, layout, types):  # type: ignore[no-untyped-def]
+    """Return the fields of `Placed` for ``n`` tasks in a `Room`, whose arrays are not changed."""
+    of, fit, free, devices, kinds, first = room
+    counts, taken = _place_kernel(
+        rule, n, demand, fit, free.copy(), devices.copy(), kinds, layout.size[of], layout.device_parts, *types
+    )
+    used = np.flatnonzero(counts)
+    rows, columns = np.nonzero(taken)
+    parts = np.empty(rows.size, np.int64)
+    for i in range(rows.size):
+        parts[i] = taken[rows[i], columns[i]]
+    return of[used], counts[used], first[rows] + columns, parts

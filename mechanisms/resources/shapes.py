@@ -21,7 +21,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 
 MOST_SHAPES = 16  # of one statement
 MOST_TASKS = 100_000
-KEPT = 2_000  # statements whose options are remembered
+KEPT = 20_000  # statements whose options are remembered
 LONGEST = 2**31 - 1  # rounds, as in the law of a statement
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
-from marketsched.mechanisms.resources.menus import entries, quoted
+from marketsched.mechanisms.resources.known import Known
+from marketsched.mechanisms.resources.menus import _entries_kernel, quoted
 from marketsched.mechanisms.resources.placement import place
 from marketsched.mechanisms.resources.shapes import Shape, options_of
 
@@ -168,6 +170,26 @@ def lies(job: Job, cluster: Cluster, rng: np.random.Generator) -> Iterator[State
                 yield StatementOfWork.of_shapes(truth.birth, curve, arrival, other)
         except InvalidReportError:
             continue
+
+
+class Entries(NamedTuple):
+    """Entries of positive surplus, best first, whether they fit or not."""
+
+    surplus: np.ndarray  # (m,), credits
+    option: np.ndarray  # (m,), row of the options
+    start: np.ndarray  # (m,), rounds after the round of arrival
+    length: np.ndarray  # (m,), rounds booked
+
+
+def entries(known: Known, prefix: np.ndarray, rounds_left: int, phi: float) -> Entries:
+    """Return the entries that a job could choose at these prices, as the kernel lists them."""
+    options = known.options
+    found = _entries_kernel(
+        prefix, options.pool, options.total, options.worth, known.lengths, known.chances, known.values,
+        rounds_left, phi,
+    )  # fmt: skip
+    order = np.argsort(-found[0], kind="stable")
+    return Entries(*(column[order] for column in found))
 
 
 @claiming

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_markets import entries
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidParameterError, StatementOfWork
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.known import known_at_arrival
-from marketsched.mechanisms.resources.menus import entries, quoted
+from marketsched.mechanisms.resources.menus import quoted
 from marketsched.mechanisms.resources.posted import ClusterExponential, ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
 

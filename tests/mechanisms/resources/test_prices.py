@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_markets import entries
 from draws import many
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.bid_price.forecast import FromHistory
 from marketsched.mechanisms.resources import dual
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.known import Known
-from marketsched.mechanisms.resources.menus import entries, quoted
+from marketsched.mechanisms.resources.menus import quoted
 from marketsched.mechanisms.resources.prices import window_of
 from marketsched.mechanisms.resources.shapes import Options
 from marketsched.mechanisms.resources.tasks import OptionColumns, OptionStore

@@ -1,0 +1,106 @@
+"""The turn of one arrival: its favourite entry for which there is room is placed and booked, in one compiled call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.kernel_cache import kernel_over
+from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.calendars import (
+    Calendars,
+    Placed,
+    Wanted,
+    _change_kernel,
+    _first_that_fits_kernel,
+    _room_kernel,
+)
+from marketsched.mechanisms.resources.known import Known
+from marketsched.mechanisms.resources.menus import _entries_kernel, _quoted_kernel
+from marketsched.mechanisms.resources.placement import RULES, Rule, TaskTypes, _placed_kernel
+
+
+class Terms(NamedTuple):
+    """What holds for every arrival of a round."""
+
+    now: int  # the round
+    prefix: NDArray[np.float64]  # (n_pools, n_resources, n + 1), prices of rounds now, now + 1, ... added up
+    rounds_left: int  # from the current one to the horizon: no booking is longer
+    phi: float  # share of the price of booked rounds that is paid for those not used
+    placement: Rule
+
+
+def book_favourite(known: Known, terms: Terms, calendars: Calendars, types: TaskTypes) -> tuple[float, Booking | None]:
+    """Book the entry of largest surplus for which a placement exists (`marketsched.mechanisms.resources.menus`).
+
+    Parameters
+    ----------
+    known : Known
+        The job, at its arrival.
+    terms : Terms
+        Prices and rules.
+    calendars : Calendars
+        What is free; the booking is taken off.
+    types : TaskTypes
+        Past tasks, for the rule `fgd`.
+
+    Returns
+    -------
+    tuple of float and Booking or None
+        What the job lost since the cluster is not empty, credits: the surplus of its best entry less that of the entry
+        booked; and its booking, None if no entry of positive surplus has room.
+    """
+    cluster, options = calendars.cluster, known.options
+    found = _serve_kernel(
+        calendars.arrays, cluster.layout, options, known.lengths, known.chances, known.values,
+        terms.prefix, types.frequent, RULES.index(terms.placement), terms.now - calendars.first, terms.rounds_left,
+        terms.phi,
+    )  # fmt: skip
+    lost, row, start, length, nodes, tasks, devices, parts, costs = found
+    if row < 0:
+        return lost, None
+    costs.flags.writeable = False  # copies of a market share it
+    pool = int(options.pool[row])
+    wanted = Wanted(pool, int(options.tasks[row]), int(options.per_node[row]), options.demand[row])
+    placed, kind, first = Placed(nodes, tasks, devices, parts), cluster.pool_kinds[pool], terms.now + start
+    return lost, Booking(int(options.shape[row]), kind, first, length, wanted, placed, costs, terms.phi)
+
+
+_compiled = kernel_over(_room_kernel, _entries_kernel, _placed_kernel)
+
+
+@_compiled
+def _serve_kernel(calendar, layout, options, lengths, chances, values, prefix, types, rule, now, rounds_left, phi):  # type: ignore[no-untyped-def]
+    """Return what the job lost, the row of its option (-1: none), start after ``now``, length, placement and costs."""
+    free, devices, pool_free = calendar
+    totals = np.empty(options.demand.shape, np.int64)
+    for o in range(totals.shape[0]):
+        totals[o] = options.tasks[o] * options.demand[o]
+    surplus, rows, starts, booked = _entries_kernel(
+        prefix, options.pool, totals, options.worth, lengths, chances, values, rounds_left, phi
+    )
+    none = np.empty(0, np.int64)
+    if surplus.size == 0:
+        return 0.0, -1, 0, 0, none, none, none, none, np.empty(0)
+    order = np.argsort(-surplus, kind="mergesort")  # equal ones stay in their order
+    i = _first_that_fits_kernel(
+        free, devices, pool_free, layout.device_begin, layout.device_parts, layout.pool_begin,
+        now + starts[order], booked[order], rows[order], options.pool, options.tasks, options.per_node, options.demand,
+    )  # fmt: skip
+    if i < 0:
+        return surplus[order[0]], -1, 0, 0, none, none, none, none, np.empty(0)
+    lost, i = surplus[order[0]] - surplus[order[i]], order[i]
+    o, start, length = rows[i], starts[i], booked[i]
+    g, demand, begin = options.pool[o], options.demand[o], now + start
+    x, y, most = layout.pool_begin[g], layout.pool_begin[g + 1], 0
+    for node in range(x, y):
+        most = max(most, layout.device_begin[node, -1] - layout.device_begin[node, 0])
+    room = _room_kernel(
+        free, devices, layout.device_begin, layout.device_parts, x, y, begin, begin + length, demand,
+        options.per_node[o], most,
+    )  # fmt: skip
+    nodes, tasks, numbers, parts = _placed_kernel(rule, options.tasks[o], demand, room, layout, types)
+    _change_kernel(free, devices, pool_free, g, demand, nodes, tasks, numbers, parts, begin, begin + length, -1)
+    return lost, o, start, length, nodes, tasks, numbers, parts, _quoted_kernel(prefix, g, totals[o], start, length)

@@ -1,0 +1,82 @@
+"""Whole markets on a cluster: the rule of the protocol for jobs whose owners report what is true."""
+
+from __future__ import annotations
+
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.rows_play import RowsPlay, play_rows
+from marketsched.mechanisms.columns import JobColumns, OnCluster, Outcomes
+from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.resources.bookings import Booking, chances_of_cases, real_run
+from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.shapes import case_of, options_of
+
+
+class ClusterPlay(RowsPlay):
+    """A market on a cluster between two rounds; parameters as of `RowsPlay`."""
+
+    def __init__(self, market: ArrivalMarket, jobs: JobColumns) -> None:
+        super().__init__(market, jobs)
+        self._cluster: Cluster = market.cluster  # type: ignore[assignment]
+        self._noted = OnCluster()
+
+    def _note_prices(self, now: int, outcomes: Outcomes) -> None:
+        """Note prices as the base does, that of this round by itself: sums over pools depend on how many are asked."""
+        super()._note_prices(now, outcomes)
+        prices = self._market.slot_prices(now, 1)
+        assert prices is not None
+        outcomes.prices[now - 1] = prices[0]
+
+    def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
+        """Play rounds ``first .. until``."""
+        assert outcomes.on_cluster is not None
+        self._noted = outcomes.on_cluster
+        super().advance(first, until, outcomes)
+
+    def _clear(self, now: int, outcomes: Outcomes) -> None:
+        super()._clear(now, outcomes)
+        self._noted.in_use.append(self._market.nodes_in_use() or 0)
+        self._noted.prices.append(self._market.pool_prices(now, 1))
+
+    def _end(self, x: WaitingJob) -> int:
+        """Return the round after the last one of a run that begins now, and note what its completion is worth."""
+        booking = self._market.booking(x.job)
+        assert booking is not None
+        length, worth = self._run(x.order, booking)
+        self._noted.bookings[x.order] = booking
+        if worth != 1.0:
+            self._noted.worths[x.order] = worth
+        return x.start + length
+
+    def _run(self, row: int, booking: Booking) -> tuple[int, float]:
+        """Return what `real_run` does: a job with one shape starts that, and its tasks run on what it asked for."""
+        assert self._jobs.stated is not None
+        truth, signal = self._jobs.stated(row)
+        shapes, case = truth.shapes, case_of(truth.shapes, int(self._jobs.durations[row]))
+        if len(shapes) == 1:
+            duration = shapes[0].on[booking.kind][case]
+            return (duration, shapes[0].worth) if duration <= booking.length else (booking.length, 0.0)
+        chances = chances_of_cases(truth, int(self._jobs.arrivals[row]), signal)
+        return real_run(shapes, case, truth.value, booking, self._cluster, chances)
+
+
+def play_on_cluster(
+    market: ArrivalMarket, home: type[ArrivalMarket], jobs: JobColumns, outcomes: Outcomes, until: int
+) -> bool:
+    """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
+    if market.by_rows is None and not (jobs.stated is not None and _all_fit(jobs, market)):
+        return False
+    return play_rows(market, home, jobs, outcomes, until, ClusterPlay)
+
+
+def _all_fit(jobs: JobColumns, market: ArrivalMarket) -> bool:
+    """Tell whether the market would accept the shapes of every job that is submitted."""
+    assert jobs.stated is not None
+    cluster = market.limits.cluster
+    if cluster is None:
+        return False
+    try:
+        for row in (jobs.births <= market.horizon).nonzero()[0].tolist():
+            options_of(jobs.stated(row)[0].shapes, cluster)
+    except InvalidReportError:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""Whole markets on clusters: what `Mechanism.play` makes of them, the protocol makes of them round by round."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_markets import HORIZON, RULES, SIZES, changed, tiny_market
+from marketsched import Scenario
+from marketsched.agents import Job
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.referee import compare_plays
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms import StatementOfWork
+from marketsched.mechanisms.registry import get_mechanism
+from marketsched.mechanisms.resources.posted import ClusterFirstCome
+from marketsched.mechanisms.resources.shapes import Shape
+from marketsched.mechanisms.resources.whole_market import ClusterPlay
+
+WHOLE = {  # by name: parameters, each set of which is played
+    "cluster-first-come": [{}, {"prices": {"cpu": 0.4, "gpu": 2.0}, "phi": 0.5}, {"placement": "first"}],
+    "cluster-exponential": [{"floor": 0.5, "ceiling": 90.0}, {"phi": 1.0, "placement": "worst"}],
+    "cluster-bid-price": [{**RULES}, {**RULES, "phi": 0.3, "tail": True, "placement": "best"}],
+    "cluster-queue": [{}, {"order": "density", "reserve": True}, {"order": "dominant-share", "placement": "fgd"}],
+}
+ALIKE = ("cluster-first-come", "cluster-exponential")  # as bid prices, with other prices
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu-cluster" / "cluster.yaml"
+CASES = ((1.0,), (0.5, 0.5), (0.2, 0.5, 0.3))
+
+
+def with_cases(job, rng):
+    """Return a job whose durations nobody knows before its run ends, or are seen at its arrival."""
+    chances = CASES[int(rng.integers(3))]
+    shapes = [
+        changed(
+            shape, {"on": {kind: [each + 2 * i for i in range(len(chances))] for kind, (each,) in shape.on.items()}}
+        )
+        for shape in job.truth.shapes
+    ]
+    revealed = bool(rng.random() < 0.3)
+    sow = StatementOfWork.of_shapes(job.truth.birth, job.truth.value, job.arrival, shapes, chances, revealed=revealed)
+    point = sow.requirements[int(rng.integers(len(chances)))]
+    arrival = None if rng.random() < 0.1 else job.arrival
+    return Job(job.name, f"owner {rng.integers(3)}", sow, arrival, point.duration, point.signal)
+
+
+def setup_of(name, parameters, cluster, jobs, horizon=HORIZON):
+    mechanism = get_mechanism(name, capacity=cluster.nodes, horizon=HORIZON, cluster=cluster, **SIZES, **parameters)
+    return MarketSetup("drawn", jobs, mechanism, cluster.nodes, horizon, SIZES["max_delay"])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in WHOLE]
+)
+@given(st.data())
+def test_drawn_markets_are_the_same_whole_and_round_by_round(name, data):
+    parameters, seed = data.draw(st.sampled_from(WHOLE[name])), data.draw(st.integers(0, 2**31))
+    cluster, jobs = tiny_market(seed, n=data.draw(st.sampled_from([0, 3, 14, 25])))
+    if data.draw(st.booleans()):
+        rng = np.random.default_rng(seed)
+        jobs = [with_cases(job, rng) for job in jobs]
+    horizon, together = data.draw(st.sampled_from([HORIZON, HORIZON - 9])), data.draw(st.sampled_from([None, 3]))
+    found = compare_plays(lambda: setup_of(name, parameters, cluster, jobs, horizon), together)
+    assert found.difference == "" and found.whole == bool(jobs)
+
+
+@pytest.mark.slow
+@pytest.mark.compiled  # as plain Python the descent takes minutes
+@pytest.mark.parametrize("name", ["cluster-first-come", "cluster-bid-price", "cluster-queue"])
+def test_a_recorded_cluster_is_the_same(name):
+    scenario = Scenario.load(EXAMPLE).with_mechanism(name)
+    found = compare_plays(lambda: scenario.setup(np.random.default_rng(8)))
+    assert found.whole and found.events > 1_000 and found.difference == ""
+
+
+class LastFirst(ClusterFirstCome):
+    """First come, first served, but the last of a round goes first."""
+
+    def serve(self, waiting):
+        return super().serve(waiting[::-1])[::-1]
+
+
+def made(kind, cluster, jobs, **more):
+    market = kind(cluster.nodes, HORIZON, cluster=cluster, **SIZES, **more)
+    return MarketSetup("made", jobs, market, cluster.nodes, HORIZON, SIZES["max_delay"])
+
+
+def test_what_columns_do_not_hold_is_played_by_rounds():
+    cluster, jobs = tiny_market(3)
+    for kind, more in ((LastFirst, {}), (ClusterFirstCome, {"keep_menus": True})):
+        market = MarketRun(made(kind, cluster, jobs, **more))
+        market.play()
+        assert not market.played_whole
+
+
+def test_a_report_that_is_refused_is_refused_as_round_by_round():
+    cluster, jobs = tiny_market(3)
+    shape = Shape({"cpu": 999.0}, {"a": 1})
+    truth = StatementOfWork.of_shapes(5, jobs[0].truth.value, 5, [shape])
+    late = Job("large", "owner", truth, 5, 1, 1)
+    jobs = [*(job for job in jobs if job.truth.birth <= 5), late]
+    messages = []
+    for by_rounds in (False, True):
+        with pytest.raises(ValueError, match="fits no node of a") as caught:
+            MarketRun(made(ClusterFirstCome, cluster, jobs), by_rounds=by_rounds).play()
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        (lambda self, row, booking: (booking.length, 0.5), "value"),
+        (lambda self, row, booking: (booking.length + 1, 1.0), "round"),
+    ],
+)
+def test_the_referee_finds_runs_that_differ(monkeypatch, wrong, where):
+    cluster, jobs = tiny_market(5)
+    monkeypatch.setattr(ClusterPlay, "_run", wrong)
+    found = compare_plays(lambda: made(ClusterFirstCome, cluster, jobs))
+    assert found.whole and where in found.difference
+
+
+def test_the_referee_finds_another_use_of_the_cluster(monkeypatch):
+    cluster, jobs = tiny_market(5)
+    real = ClusterPlay._clear
+
+    def clear(self, now, outcomes):
+        real(self, now, outcomes)
+        self._noted.prices[-1] = self._noted.prices[-1] + 1
+
+    monkeypatch.setattr(ClusterPlay, "_clear", clear)
+    assert "pools" in compare_plays(lambda: made(ClusterFirstCome, cluster, jobs)).difference
