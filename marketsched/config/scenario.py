@@ -317,7 +317,7 @@ class Scenario(Strict):
         )
         return MarketSetup(
             name=self.name,
-            jobs=built.jobs,
+            jobs=built.table,  # whose columns are made once for all mechanisms
             mechanism=mechanism,
             capacity=self.mechanism.capacity or built.capacity,
             horizon=self.mechanism.horizon or built.horizon,
