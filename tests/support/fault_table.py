@@ -3,8 +3,8 @@
     python tests/support/fault_table.py --out table.csv [--faults NAME ...] [--plays 2000] [--seed 0] [--show]
 
 One row of the CSV file for each fault: the exit status that the audit would have, what it found, and which checks fail.
-Rows that the file has are not made again. ``--show`` prints the table of docs/audit-measured.md. Owners with several
-jobs are looked at, too (``per_owner``); what is found of them changes no exit status.
+Rows that the file has are not made again. ``--show`` prints the table that docs/audit-measured.md sums up. Owners with
+several jobs are looked at, too (``per_owner``); what is found of them changes no exit status.
 """
 
 from __future__ import annotations
