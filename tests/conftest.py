@@ -17,6 +17,7 @@ for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 import pytest  # noqa: E402
 from hypothesis import is_hypothesis_test, settings  # noqa: E402
 
+import marketsched.mechanisms  # noqa: E402
 from draws import many  # noqa: E402
 
 # A first call of a kernel compiles, far beyond any deadline. In CI the same examples every time.
@@ -25,8 +26,17 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+def of_two_trees() -> None:
+    """Stop where the package is partly that of another clone, whose `.venv` is in use: tests of it say nothing."""
+    files = [Path(module.__file__ or "").resolve() for module in (marketsched, marketsched.mechanisms)]
+    if len({file.is_relative_to(ROOT) for file in files}) > 1:
+        shown = ", ".join(map(str, files))
+        raise pytest.UsageError(f"the package comes from two trees ({shown}): run `make dev` in this clone")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Answer Ctrl-C and a hang-up even where they are ignored at first; let numbers wrap around in plain kernels."""
+    of_two_trees()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background; children would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # a suite that `nohup` started

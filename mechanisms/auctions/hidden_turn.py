@@ -2,7 +2,7 @@ r"""The turn of a job whose duration is hidden: the expected surplus of each sta
 
 A job pays for the rounds it used when it completes. With ``stop_at_loss`` the mechanism also chooses the stop that is
 best for the owner by its report, and a run that is stopped pays for the rounds it used, too. At a cost of k credits a
-round (rate times nodes) a run that starts in s and may take L rounds is expected to bring
+round (rate times nodes) a run that starts in s and may take L rounds is expected to bring (32)
 
 .. math:: u(s, L) = \sum_{d \le L} p_d V(s + d) - k E[\min(d, L)], \quad s + L \le T,
 
