@@ -171,8 +171,9 @@ class MarketRun:
         """Note what rounds that were played whole took of a cluster."""
         if self._on_cluster is not None and self._outcomes.on_cluster is not None:
             self._on_cluster.play(self._outcomes, first, last)
-            for row, booking in self._outcomes.on_cluster.bookings.items():
-                self._pool_of[row] = booking.wanted.pool
+            began = (self._outcomes.starts >= first) & (self._outcomes.starts <= last)
+            for row in np.flatnonzero(began).tolist():
+                self._pool_of[row] = self._outcomes.on_cluster.bookings[row].wanted.pool
 
     def _check_loads(self) -> None:
         """Raise if a mechanism that played all rounds at once runs more nodes than there are."""

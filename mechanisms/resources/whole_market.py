@@ -8,7 +8,7 @@ from marketsched.mechanisms.columns import JobColumns, OnCluster, Outcomes
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.resources.bookings import Booking, chances_of_cases, real_run
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.shapes import case_of, options_of
+from marketsched.mechanisms.resources.shapes import case_of, cases_of, options_of
 
 
 class ClusterPlay(RowsPlay):
@@ -69,14 +69,17 @@ def play_on_cluster(
 
 
 def _all_fit(jobs: JobColumns, market: ArrivalMarket) -> bool:
-    """Tell whether the market would accept the shapes of every job that is submitted."""
+    """Tell whether the market would accept the shapes of every job that is submitted, and each is a case of them."""
     assert jobs.stated is not None
     cluster = market.limits.cluster
     if cluster is None:
         return False
-    try:
-        for row in (jobs.births <= market.horizon).nonzero()[0].tolist():
-            options_of(jobs.stated(row)[0].shapes, cluster)
-    except InvalidReportError:
-        return False
+    for row in (jobs.births <= market.horizon).nonzero()[0].tolist():
+        shapes = jobs.stated(row)[0].shapes
+        try:
+            options_of(shapes, cluster)
+        except InvalidReportError:
+            return False
+        if int(jobs.durations[row]) not in cases_of(shapes):
+            return False
     return True

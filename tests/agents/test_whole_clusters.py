@@ -13,7 +13,7 @@ from marketsched.agents import Job
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms import StatementOfWork
+from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
@@ -95,18 +95,23 @@ def test_what_columns_do_not_hold_is_played_by_rounds():
         assert not market.played_whole
 
 
-def test_a_report_that_is_refused_is_refused_as_round_by_round():
-    cluster, jobs = tiny_market(3)
-    shape = Shape({"cpu": 999.0}, {"a": 1})
-    truth = StatementOfWork.of_shapes(5, jobs[0].truth.value, 5, [shape])
-    late = Job("large", "owner", truth, 5, 1, 1)
-    jobs = [*(job for job in jobs if job.truth.birth <= 5), late]
+def refused_both_ways(jobs, cluster, match):
     messages = []
     for by_rounds in (False, True):
-        with pytest.raises(ValueError, match="fits no node of a") as caught:
+        with pytest.raises(ValueError, match=match) as caught:
             MarketRun(made(ClusterFirstCome, cluster, jobs), by_rounds=by_rounds).play()
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
+
+
+def test_jobs_that_are_refused_are_refused_as_round_by_round():
+    cluster, jobs = tiny_market(3)
+    before = [job for job in jobs if job.truth.birth <= 5]
+    value = jobs[0].truth.value
+    large = StatementOfWork.of_shapes(5, value, 5, [Shape({"cpu": 999.0}, {"a": 1})])
+    refused_both_ways([*before, Job("large", "owner", large, 5, 1, 1)], cluster, "fits no node of a")
+    small = StatementOfWork.of_shapes(5, DeadlineValue(9.0, 20), 5, [Shape({"cpu": 0.5}, {"a": 1})])
+    refused_both_ways([*before, Job("other", "owner", small, 5, 7, 7)], cluster, "duration of 'other'")
 
 
 @pytest.mark.parametrize(
