@@ -61,14 +61,14 @@ def _bytes(log: MarketLog) -> list[bytes]:
     return [table.tobytes() for table in (*tables, *surface)]
 
 
-def _on_cluster(market: MarketRun) -> list[bytes]:
+def _on_cluster(market: MarketRun) -> list[str]:
     """Return what is noted of a cluster: the use of its pools, and where jobs ran."""
     pools = market.pools()
     if pools is None:
         return []
     where = market.result().jobs["pool"].astype(str)
     tables = [pools, market.pool_figures(), where.to_frame()]
-    return [repr(table.to_dict("list")).encode() for table in tables if table is not None]
+    return [repr(table.to_dict("list")) for table in tables if table is not None]
 
 
 def _own(mechanism: Mechanism) -> str:

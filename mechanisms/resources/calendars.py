@@ -91,8 +91,6 @@ class Calendars:
         for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
             of_device[layout.device_begin[x, k] : layout.device_begin[x, k + 1]] = layout.device_parts[k]
         self._devices = np.repeat(of_device[:, None], rounds, axis=1)
-        on_node = layout.device_begin[:, -1] - layout.device_begin[:, 0]
-        self._most: list[int] = np.maximum.reduceat(on_node, layout.pool_begin[:-1]).tolist()  # devices on a node
 
     @property
     def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
@@ -174,11 +172,10 @@ class Calendars:
         """Return the nodes of the pool that can take a task in these rounds, and their resources free throughout."""
         layout = self.cluster.layout
         begin, end = layout.pool_begin[wanted.pool], layout.pool_begin[wanted.pool + 1]
-        most = self._most[wanted.pool]
         first = start - self.first
         found = _room_kernel(
             self._free, self._devices, layout.device_begin, layout.device_parts, begin, end,
-            first, first + length, wanted.demand, wanted.per_node, most,
+            first, first + length, wanted.demand, wanted.per_node, layout.most_devices[wanted.pool],
         )  # fmt: skip
         return Room(*found)
 

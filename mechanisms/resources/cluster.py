@@ -127,6 +127,7 @@ class Layout(NamedTuple):
     device_begin: NDArray[np.int64]  # (n_nodes, n_resources + 1)
     device_parts: NDArray[np.int64]  # (n_resources,): parts of one device; 0: divisible
     pool_size: NDArray[np.int64]  # (n_pools, n_resources): sums of `size`
+    most_devices: NDArray[np.int64]  # (n_pools,): on one node, of all resources together
 
 
 @dataclass(frozen=True)
@@ -278,6 +279,7 @@ class Cluster:
             np.concatenate([first[:, None], ends], axis=1).astype(np.int64),
             parts,
             np.add.reduceat(size, begin[:-1], axis=0),
+            np.maximum.reduceat(devices.sum(axis=1), begin[:-1]).astype(np.int64),
         )
         for array in layout:
             array.flags.writeable = False

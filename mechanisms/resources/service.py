@@ -94,12 +94,9 @@ def _serve_kernel(calendar, layout, options, lengths, chances, values, prefix, t
     lost, i = surplus[order[0]] - surplus[order[i]], order[i]
     o, start, length = rows[i], starts[i], booked[i]
     g, demand, begin = options.pool[o], options.demand[o], now + start
-    x, y, most = layout.pool_begin[g], layout.pool_begin[g + 1], 0
-    for node in range(x, y):
-        most = max(most, layout.device_begin[node, -1] - layout.device_begin[node, 0])
     room = _room_kernel(
-        free, devices, layout.device_begin, layout.device_parts, x, y, begin, begin + length, demand,
-        options.per_node[o], most,
+        free, devices, layout.device_begin, layout.device_parts, layout.pool_begin[g], layout.pool_begin[g + 1],
+        begin, begin + length, demand, options.per_node[o], layout.most_devices[g],
     )  # fmt: skip
     nodes, tasks, numbers, parts = _placed_kernel(rule, options.tasks[o], demand, room, layout, types)
     _change_kernel(free, devices, pool_free, g, demand, nodes, tasks, numbers, parts, begin, begin + length, -1)
