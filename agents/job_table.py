@@ -69,6 +69,11 @@ class JobTable(Sequence[Job]):
         """Names of their owners."""
 
     @property
+    def owner_words(self) -> Any:
+        """The same as a table takes them."""
+        return self.owners
+
+    @property
     @abstractmethod
     def tags(self) -> tuple[str, ...]:
         """Names of the tags that any job has."""

@@ -116,7 +116,7 @@ class TableWords:
     @cached_property
     def owners(self) -> Any:
         """Names of their owners."""
-        return _words(self._jobs.owners)
+        return _words(self._jobs.owner_words)
 
 
 class EventRows:

@@ -45,13 +45,13 @@ def owners_table(jobs: pd.DataFrame, offered: NDArray[np.float64]) -> pd.DataFra
             "paid": jobs["payment"].to_numpy(),
         }
     )[there]
-    owners = jobs["owner"].astype(str).to_numpy()[there]
-    table = figures.groupby(owners, sort=False).sum()
-    waits = pd.Series((start - arrival)[there]).groupby(owners, sort=False).mean()
+    codes, owners = jobs.loc[there, "owner"].astype(str).factorize()
+    table = figures.groupby(codes, sort=False).sum()
+    waits = pd.Series((start - arrival)[there]).groupby(codes, sort=False).mean()
     with np.errstate(invalid="ignore", divide="ignore"):
         table["own"] = np.where(table["offered"] > 0, table["value"] / table["offered"], np.nan)
     table["wait_rounds"] = waits
-    return table.rename_axis("owner").reset_index()[list(COLUMNS)]
+    return table.set_axis(owners).rename_axis("owner").reset_index()[list(COLUMNS)]
 
 
 def owners_figures(owners: pd.DataFrame) -> dict[str, float]:

@@ -84,8 +84,12 @@ class RecurringRuns(Runs):
     @cached_property
     def owners(self) -> list[str]:
         """Names of their owners."""
-        names = [f"{self._of.prefix}{g}" for g in range(self._of.births.size)]
-        return [names[g] for g in self._groups.tolist()]
+        return self.owner_words.tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def owner_words(self) -> Any:
+        """The same as a table takes them."""
+        return _words([f"{self._of.prefix}{g}" for g in range(self._of.births.size)], self._groups)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -95,13 +99,12 @@ class RecurringRuns(Runs):
     def tag(self, name: str, part: slice) -> Any:
         """Return a column of a tag."""
         if name == "group":
-            return self.owners[part]
+            return self.owner_words[part]
         of_groups, groups = self._of.tags[name], self._groups[part]
         if of_groups is None:
             return self._runs.deadlines[part]
         if of_groups.dtype.kind == "U":
-            words = of_groups.tolist()
-            return [words[g] for g in groups.tolist()]
+            return _words(of_groups.tolist(), groups)
         return of_groups[groups]
 
     @cached_property
@@ -118,6 +121,13 @@ class RecurringRuns(Runs):
             tags = {tag: 0 if each is None else each[g].item() for tag, each in self._of.tags.items()}
             self._shared[g] = {"group": f"{self._of.prefix}{g}", **tags}
         return TagsButOne(self._shared[g], "deadline", int(self._runs.deadlines[place]))
+
+
+def _words(distinct: list[str], codes: NDArray[np.int64]) -> Any:
+    """Return a column of words that repeat, as pandas keeps strings."""
+    import pandas as pd
+
+    return pd.array(distinct, dtype="str").take(codes)
 
 
 def _rebuilt(*fields: Any) -> RecurringRuns:

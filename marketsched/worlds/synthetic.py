@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.arrays import distinct_rows
 from marketsched.mechanisms.legal import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
@@ -273,11 +274,10 @@ def _laws(
     """
     rounds = run_rounds(pipelines.median_s, pipelines.variation, parameters)
     waits = start_rounds(lead, pipelines.jitter_s, parameters)
-    kinds, law_of = np.unique(np.hstack([waits, rounds]), axis=0, return_inverse=True)
+    kinds, law_of = distinct_rows(np.hstack([waits, rounds]))
     laws, means, longest = [], np.empty(len(kinds)), np.empty(len(kinds), np.int64)
     for i, points in enumerate(kinds):
         wait, duration = (merged(part) for part in np.split(points, 2))
         laws.append(joint_law(wait, duration, 49))
         means[i], longest[i] = duration.mean, duration.quantile(0.95)
-    law_of = law_of.ravel()
     return laws, law_of, means[law_of], longest[law_of]

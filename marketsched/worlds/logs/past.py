@@ -15,6 +15,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.arrays import distinct_rows
 from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw
 
 LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
@@ -35,8 +36,8 @@ def certain_durations(durations: NDArray[np.int64]) -> Announced:
 
 def announced_by_past(past: NDArray[np.int64], max_duration: int) -> Announced:
     """Return the laws that follow from `past_durations`, one for each history."""
-    histories, of = np.unique(past, axis=0, return_inverse=True)
-    return Announced(laws_of_histories(histories, max_duration), of.ravel())
+    histories, of = distinct_rows(past)
+    return Announced(laws_of_histories(histories, max_duration), of)
 
 
 def laws_of_histories(histories: NDArray[np.int64], max_duration: int) -> list[IntegerLaw]:
