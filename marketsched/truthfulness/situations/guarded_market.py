@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from marketsched.agents.call_limit import CallDidNotEnd, timed
+from marketsched.agents.job import Job
 from marketsched.agents.loop import Entry, Fate, Happens, MarketLoop
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.law import Law
@@ -176,7 +177,7 @@ class _Sharing(pickle.Pickler):
 
 
 def _never_changes(part: object) -> bool:
-    """Tell whether copies can share a part: a statement, its law, a fate, a read-only array.
+    """Tell whether copies can share a part: a statement, its law, a fate or job, a read-only array.
 
     A class of a mechanism says so itself by ``never_changes = True``.
     """
@@ -185,7 +186,7 @@ def _never_changes(part: object) -> bool:
         array: Any = part
         base: Any = array if array.base is None else array.base
         return not array.flags.writeable and type(base) is np.ndarray and base.base is None and not base.flags.writeable
-    return kind in (Law, Fate) or isinstance(part, StatementOfWork) or vars(kind).get("never_changes") is True
+    return kind in (Law, Fate, Job) or isinstance(part, StatementOfWork) or vars(kind).get("never_changes") is True
 
 
 def _shared_part(number: int) -> object:
