@@ -62,6 +62,7 @@ def test_load_is_what_jobs_really_need():
     assert marketsched.run({"name": "ten", "workload": workload}, mechanism="cluster-first-come").outcome["load"] == 0.5
 
 
+@pytest.mark.slow
 def test_contestants_of_a_cluster_are_compared():
     found = marketsched.compare(SCENARIO, runs=2)
     names = found.summary["mechanism"].tolist()

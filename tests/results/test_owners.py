@@ -44,6 +44,7 @@ def market():
     return {"name": "crowd", "workload": {"kind": "jobs", **sizes, "jobs": jobs}}
 
 
+@pytest.mark.slow
 def test_runs_and_comparisons_say_what_owners_get():
     found = compare(market(), ["credits", "fair-turns", "first-come"], runs=2, optimum_seconds=0)
     summary = found.summary.set_index("mechanism")
