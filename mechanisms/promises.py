@@ -86,3 +86,12 @@ def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
     if standing.status != "proved":
         return "unknown", ""
     return ("up to regret" if promise == "up to regret" else "proved"), ""
+
+
+def truth_in_short(mechanism: Any, *, revealed: bool) -> str:
+    """Return `truth_verdict` as a cell of a list: what is proved, or the lie that pays."""
+    verdict, lie = truth_verdict(mechanism, revealed=revealed)
+    promise = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")
+    if verdict == "proved" and promise == "in expectation":
+        return "proved, on average"
+    return f"no: {lie}" if verdict == "fails" else verdict

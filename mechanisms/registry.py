@@ -310,6 +310,21 @@ def promises_of(name: str) -> str:
     return printed_promises(_class_of(name)) if standing_of(name).status != "not stated" else ""
 
 
+def truth_of(name: str) -> list[str]:
+    """Return what is known of truth-telling under the mechanism ``name``, in short: durations revealed, and hidden.
+
+    Errors as of `get`.
+
+    Examples
+    --------
+    >>> truth_of("bid-price"), truth_of("cluster-first-come")
+    (['proved', 'no: a nearer deadline'], ['proved', 'proved, on average'])
+    """
+    from marketsched.mechanisms.promises import truth_in_short
+
+    return [truth_in_short(_class_of(name), revealed=revealed) for revealed in (True, False)]
+
+
 def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """Call a class or function; parameters that it does not take, or misses, give one clear error.
 

@@ -18,7 +18,7 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.mechanism import Standing, takes_owner
-from marketsched.mechanisms.promises import TRUTH, printed_promises
+from marketsched.mechanisms.promises import TRUTH, printed_promises, truth_in_short
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, promises_of
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
@@ -337,12 +337,31 @@ def test_what_is_printed_follows_the_instance():
         assert f"durations hidden: {TRUTH['in expectation']}" in printed_promises(charged)
 
 
+@pytest.mark.parametrize(
+    ("states", "revealed", "hidden"),
+    [
+        (
+            {"truthful": "ex post", "truthful_hidden": "in expectation", "status": "proved"},
+            "proved",
+            "proved, on average",
+        ),
+        ({"truthful": "up to regret", "status": "proved", "lie": "less"}, "up to regret", "no: less"),
+        ({"truthful": "ex post", "status": "proved", "but": "some"}, "in part", "in part"),
+        ({"truthful": "ex post", "truthful_hidden": "ex post", "status": "tested"}, "unknown", "unknown"),
+    ],
+)
+def test_a_cell_of_the_list_says_no_more_than_is_proved(states, revealed, hidden):
+    members = {name: states.pop(name) for name in ("truthful", "truthful_hidden") if name in states}
+    stated = type("Stated", (), {**members, "standing": Standing(**states)})
+    assert [truth_in_short(stated, revealed=each) for each in (True, False)] == [revealed, hidden]
+
+
 PAGES = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("page", ["which-mechanism.md", "resources.md"])
 def test_pages_print_these_promises_and_no_others(page):
-    """A row of a table that begins with a mechanism and speaks of truth says what `marketsched mechanisms` prints."""
+    """A row of a table that begins with a mechanism and speaks of truth says what `mechanisms NAME` prints."""
     rows = re.findall(r"^\| (`[a-z-]+`[^|]*) \|(.*)$", (PAGES / page).read_text(), flags=re.MULTILINE)
     checked = 0
     for head, rest in rows:

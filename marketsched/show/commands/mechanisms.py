@@ -10,13 +10,15 @@ import typer
 
 import marketsched.mechanisms
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.registry import get, mechanism_names, promises_of, standing_of
+from marketsched.mechanisms.registry import get, mechanism_names, promises_of, standing_of, truth_of
 from marketsched.mechanisms.signatures import Parameter, parameters_of
 from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
 
 STATUS = (
-    "proved: what it promises is proven in docs/mathematics.md; tested: its rule is; baseline: to be compared with. "
-    "`marketsched mechanisms NAME` describes one."
+    "status: proved, what it promises is proven in docs/mathematics.md; tested, its rule is; baseline, to be compared "
+    "with. truth is best for each job: proved (on average over its own duration; in part; up to a regret, if others "
+    "report truly); no, this lie is known to pay; unknown, `marketsched audit` searches for one. "
+    "`marketsched mechanisms NAME` says all that one promises, and how it works."
 )
 
 SEE_MODULE = re.compile(r" \(see the module[^)]*\)\.?(?=\.?$)", re.MULTILINE)
@@ -38,22 +40,18 @@ def mechanisms(
         from rich.table import Table
         from rich.text import Text
 
-        table = Table("name", "status", "promises", "needs to know", box=None, header_style="dim", pad_edge=False)
+        heads = ("name", "status", "truth, durations revealed", "truth, durations hidden", "needs to know")
+        table = Table(*heads, box=None, header_style="dim", pad_edge=False)
         table.columns[0].no_wrap = True
         for each in mechanism_names():
             try:
-                standing = standing_of(each)
-                promises = promises_of(each) or _first_line(get("mechanism", each))
+                standing, truth = standing_of(each), truth_of(each)
             except InvalidParameterError as error:  # a plug-in that cannot be loaded hides no other
-                table.add_row(each, "broken", Text(str(error)), "")
+                table.add_row(each, "broken", Text(str(error)), "", "")
                 continue
-            table.add_row(each, standing.status, promises, standing.needs)
+            table.add_row(each, standing.status, *truth, standing.needs)
         print_view(table)
         typer.echo(STATUS)
-
-
-def _first_line(maker: object) -> str:
-    return (inspect.getdoc(maker) or "(not described)").splitlines()[0]
 
 
 def _described(name: str) -> list[Any]:
