@@ -15,12 +15,11 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.arrays import distinct_rows
 from marketsched.mechanisms.legal import Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.worlds.demand import BANDS
-from marketsched.worlds.prediction import IntegerLaw, joint_law
+from marketsched.worlds.prediction import IntegerLaw, distinct_rows, joint_law
 from marketsched.worlds.recurring_runs import Recurring, RecurringRuns
 from marketsched.worlds.runs import Law
 from marketsched.worlds.workload import Workload, require

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds import PredictionRule, predict
-from marketsched.worlds.prediction import History, IntegerLaw, arrival_law, duration_law, joint_law
+from marketsched.worlds.prediction import History, IntegerLaw, arrival_law, distinct_rows, duration_law, joint_law
 
 PLAIN = PredictionRule(filling=0.0)
 
@@ -282,3 +283,11 @@ def test_what_every_prediction_keeps(submits, origin, lead):
 def test_bad_parameters(wrong, said):
     with pytest.raises(InvalidParameterError, match=said):
         PredictionRule(**wrong)
+
+
+@given(hnp.arrays(np.int64, st.tuples(st.integers(0, 12), st.integers(1, 4)), elements=st.integers(-1, 1)))
+def test_distinct_rows_are_those_of_numpy(rows):
+    wanted, which = np.unique(rows, axis=0, return_inverse=True)
+    found, place = distinct_rows(rows)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(place, which.ravel())

@@ -15,8 +15,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.arrays import distinct_rows
-from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw
+from marketsched.worlds.prediction import MIDDLE, SIDE, IntegerLaw, distinct_rows
 
 LOOKED_AT = 5  # times `history` runs of a kind are looked at, for some that have ended
 
