@@ -1,11 +1,12 @@
 """A mechanism or a policy in a file of one's own, by a name such as ``mine.py:Mine``: no registration, no package.
 
 The file is run as a module of its stem, once in each process, and its folder is put on Python's path, so that it can
-import its neighbours and what it defines can be pickled.
+import its neighbours and what it defines can be pickled. Once it has been edited, the next question runs it anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
 
+_DIGESTS: dict[Path, str] = {}  # of the text that each file was run from
+_NAMED: dict[str, Path] = {}  # files by the names that they were asked for by
 _FORM = re.compile(r"(?P<file>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
@@ -59,6 +62,7 @@ def loaded_from_file(name: str, kind: str = "mechanism") -> Callable[..., Any]:
     if not path.is_file():
         raise InvalidParameterError(f"{kind} {name!r}: there is no file {found['file']}", legal="a Python file")
     module = _module(path, name, kind)
+    _NAMED[found["file"]] = path
     maker = getattr(module, attribute, None)
     if not callable(maker):
         own = sorted(k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == path.stem)
@@ -80,13 +84,34 @@ def _module(path: Path, name: str, kind: str) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
+    assert spec is not None
+    module, text = module_from_spec(spec), path.read_bytes()
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        exec(
+            compile(text, str(path), "exec"), vars(module)
+        )  # not by the loader, whose bytecode may be of an older text
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
         del sys.modules[path.stem]
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise InvalidParameterError(f"{kind} {name!r}: {path.name} cannot be run: {reason}") from error
+    _DIGESTS[path] = _digest(text)
     return module
+
+
+def files_in_use() -> dict[str, str]:
+    """Return a digest of the text that each file was run from, by the name that it was asked for by."""
+    return {name: _DIGESTS[path] for name, path in _NAMED.items() if path in _DIGESTS}
+
+
+def as_it_is_now(path: Path) -> str:
+    """Return a digest of a file; what was run from another text of it is forgotten, and run anew when it is wanted."""
+    digest, place = _digest(path.read_bytes()), path.resolve()
+    if _DIGESTS.get(place, digest) != digest:
+        del _DIGESTS[place]
+        sys.modules.pop(place.stem, None)
+    return digest
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]

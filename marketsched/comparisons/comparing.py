@@ -27,6 +27,7 @@ from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.mechanisms.signatures import renamed
+from marketsched.play.fingerprint import canonical, own_files
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
@@ -173,6 +174,7 @@ def compare(
     question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
     question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
+    own_files(canonical(question))  # one that was edited since is run anew
     kept = None if keep is None else KeptResults(Path(keep), {"compare": question})
     tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
     stream = _plays(contest, tasks, workers, executor, kept, progress)

@@ -18,9 +18,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
+from marketsched.mechanisms.from_file import as_it_is_now, files_in_use
 from marketsched.play.fingerprint import difference, fingerprint
 from marketsched.play.workers import one_thread
 
@@ -149,7 +151,9 @@ def run_on_cluster(
 
     def submit(number: int, task: T, attempt: str) -> None:
         name = f"marketsched-{session}-{attempt}-{number}"
-        future = client.submit(perform, pickle.dumps((function, task)), code, key=name, pure=False)
+        work = pickle.dumps((function, task))
+        files = {file: digest for file, digest in files_in_use().items() if file.encode() in work}
+        future = client.submit(perform, work, code, files, key=name, pure=False)
         futures[future] = number, task
         finished.add(future)
 
@@ -183,33 +187,46 @@ def run_on_cluster(
             finished.clear()
 
 
-def _travelling() -> Callable[[bytes, dict[str, str]], bytes]:
+def _travelling() -> Callable[[bytes, dict[str, str], dict[str, str]], bytes]:
     """Return a function that is sent by value, as all are that have no name to be imported by.
 
     A worker that cannot read what it is sent leaves the cluster, and the task is waited for without end;
     this one can be read by all, and says on a worker without our package that it is missing.
     """
 
-    def perform_there(work: bytes, code: dict[str, str]) -> bytes:
+    def perform_there(work: bytes, code: dict[str, str], files: dict[str, str]) -> bytes:
         from marketsched.play.dask_workers import perform  # on the worker, where it may be missing
 
-        return perform(work, code)
+        return perform(work, code, files)
 
     return perform_there
 
 
-def perform(work: bytes, code: Mapping[str, str]) -> bytes:
-    """Perform on a worker a task of `run_on_cluster`; return its result, or its error."""
-    differs = difference(code, fingerprint())
-    if differs is not None:
-        return pickle.dumps(("differs", differs))
-    function, task = pickle.loads(work)
+def perform(work: bytes, code: Mapping[str, str], files: Mapping[str, str]) -> bytes:
+    """Perform on a worker a task of `run_on_cluster`; return its result, or its error.
+
+    ``files`` are those of mechanisms that the task names, with the digests that they have to have here.
+    """
     with _ONE_TASK:
+        differs = difference(code, fingerprint()) or _other_file(files)
+        if differs is not None:
+            return pickle.dumps(("differs", differs))
+        function, task = pickle.loads(work)
         one_thread()
         try:
             return pickle.dumps(("done", function(task)))
         except Exception as error:
             return pickle.dumps(("raised", error))
+
+
+def _other_file(files: Mapping[str, str]) -> str | None:
+    """Return the first file that is missing here or has another text in words; one that was edited is run anew."""
+    for name, digest in files.items():
+        if not Path(name).is_file():
+            return f"no file {name} (its folder is {Path.cwd()})"
+        if as_it_is_now(Path(name)) != digest:
+            return f"another text in {Path(name).resolve()}"
+    return None
 
 
 def _answer(future: Any) -> bytes | None:
@@ -229,8 +246,8 @@ def _result(answer: bytes) -> Any:
     kind, found = pickle.loads(answer)
     if kind == "differs":
         raise SweepError(
-            f"a worker has {found}: expected the same versions on every worker, and none installed or edited "
-            "while it runs"
+            f"a worker has {found}: expected the same versions, and files of mechanisms, on every worker, and none "
+            "installed or edited while it runs"
         )
     if kind == "raised":
         raise found

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from marketsched.mechanisms.from_file import as_it_is_now
 from marketsched.mechanisms.registry import GROUP
 from marketsched.play.versions import versions
 
@@ -85,9 +86,12 @@ def difference(expected: Mapping[str, str], seen: Mapping[str, str]) -> str | No
 
 
 def own_files(question: str) -> dict[str, str]:
-    """Return a digest of each file of mechanisms that a question, as :func:`canonical` writes it, names."""
+    """Return a digest of each file of mechanisms that a question, as :func:`canonical` writes it, names.
+
+    What this process has run from an older text of such a file is forgotten (`as_it_is_now`).
+    """
     named = sorted({path for form in _OWN_FILES for path in form.findall(question) if Path(path).is_file()})
-    return {path: _digest(Path(path)) for path in named}
+    return {path: as_it_is_now(Path(path)) for path in named}
 
 
 def _digest(path: Path) -> str:

@@ -1,5 +1,6 @@
 """A mechanism in a file of one's own, by its name on every command and in Python."""
 
+import pickle
 import re
 import subprocess
 import sys
@@ -8,14 +9,15 @@ from textwrap import dedent
 import pytest
 from typer.testing import CliRunner
 
-from marketsched import compare
+from marketsched import compare, run
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import loaded_from_file
+from marketsched.mechanisms.from_file import files_in_use, loaded_from_file
 from marketsched.mechanisms.registry import builder_of, get
-from marketsched.play.fingerprint import canonical, run_key
+from marketsched.play.dask_workers import perform
+from marketsched.play.fingerprint import canonical, fingerprint, run_key
 from marketsched.show.cli import app
 from refusals import refused
 
@@ -151,3 +153,27 @@ def test_what_a_scenario_names_lies_beside_it_or_here(folder, monkeypatch):
     there = read_scenario("../x.yaml")[0]
     assert (here["workload"]["path"], here["mechanism"]) == ("jobs.swf", "own_rule.py:FirstPrice")
     assert (there["workload"]["path"], there["mechanism"]) == ("../jobs.swf", "../own_rule.py:FirstPrice")
+
+
+def test_an_edited_file_is_run_anew_by_the_next_question(folder):
+    """In a notebook: the second answer is that of the new text, though as long and written in the same second."""
+    paid = [run("stochastic-mix", 1, mechanism="own_rule.py:FirstPrice").outcome["revenue"]]
+    (folder / "own_rule.py").write_text(dedent(RULE).replace("share: float = SHARE", "share: float = 0.125"))
+    paid.append(run("stochastic-mix", 1, mechanism="own_rule.py:FirstPrice").outcome["revenue"])
+    (folder / "own_rule.py").write_text(dedent(RULE).replace("share: float = SHARE", "share: float = 0.250"))
+    found = compare("stochastic-mix", ["own_rule.py:FirstPrice"], runs=2, optimum_seconds=0)
+    paid.append(found.runs.set_index("seed").loc[1, "revenue"])
+    assert paid[1] == pytest.approx(paid[0] / 4) and paid[2] == pytest.approx(paid[0] / 2)
+
+
+def test_a_worker_with_another_text_of_the_file_refuses_the_task(folder, tmp_path, monkeypatch):
+    assert loaded_from_file("own_rule.py:FirstPrice")
+    task, code, here = pickle.dumps((len, "own_rule.py:FirstPrice")), dict(fingerprint()), files_in_use()
+    files = {"own_rule.py": here["own_rule.py"]}
+    assert pickle.loads(perform(task, code, files)) == ("done", len("own_rule.py:FirstPrice"))
+    (folder / "own_rule.py").write_text(dedent(RULE) + "\n")
+    kind, said = pickle.loads(perform(task, code, files))
+    assert kind == "differs" and said == f"another text in {folder / 'own_rule.py'}"
+    monkeypatch.chdir(tmp_path.parent)
+    kind, said = pickle.loads(perform(task, code, files))
+    assert kind == "differs" and said == f"no file own_rule.py (its folder is {tmp_path.parent})"
