@@ -19,6 +19,9 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 _DIGESTS: dict[Path, str] = {}  # of the text that each file was run from
 _NAMED: dict[str, Path] = {}  # files by the names that they were asked for by
+_OWN_FILES = [
+    re.compile(before + r"\.py)(?=:[^\W\d])") for before in (r'"([^"\\]+', r"([^\s\"'\\:{}\[\],]+")
+]  # mine.py:Mine
 _FORM = re.compile(r"(?P<file>.+\.py):(?P<attribute>[^\W\d]\w*)")
 
 
@@ -88,9 +91,8 @@ def _module(path: Path, name: str, kind: str) -> ModuleType:
     module, text = module_from_spec(spec), path.read_bytes()
     sys.modules[path.stem] = module
     try:
-        exec(
-            compile(text, str(path), "exec"), vars(module)
-        )  # not by the loader, whose bytecode may be of an older text
+        # Not by the loader, whose bytecode may be of an older text.
+        exec(compile(text, str(path), "exec"), vars(module))
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises is one line here
         del sys.modules[path.stem]
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -102,6 +104,15 @@ def _module(path: Path, name: str, kind: str) -> ModuleType:
 def files_in_use() -> dict[str, str]:
     """Return a digest of the text that each file was run from, by the name that it was asked for by."""
     return {name: _DIGESTS[path] for name, path in _NAMED.items() if path in _DIGESTS}
+
+
+def own_files(question: str) -> dict[str, str]:
+    """Return a digest of each file of mechanisms that a question, or a scenario, as JSON or YAML names it.
+
+    What this process has run from an older text of such a file is forgotten (`as_it_is_now`).
+    """
+    named = sorted({path for form in _OWN_FILES for path in form.findall(question) if Path(path).is_file()})
+    return {path: as_it_is_now(Path(path)) for path in named}
 
 
 def as_it_is_now(path: Path) -> str:

@@ -24,16 +24,16 @@ class BenchmarkKind(ResultKind):
     def view(self, result: Result) -> Group:
         table = plain_table("score", "welfare, %\nof bound", "gain from\nlying, %", "by", first="contestant")
         for row in result.records():
-            if row["refused"]:
-                table.add_row(row["contestant"], "-", "-", "-", row["refused"])
-                continue
             welfare = f"{100 * row['welfare_mean']:.1f}"
             gain = f"{100 * row['lying_gain']:.1f} ({100 * row['lying_low']:.1f} to {100 * row['lying_high']:.1f})"
-            by = f"{row['lie']}, in {row['lie_in']}" if row["lie_in"] else row["lie"] or "no lie found"
+            none = f"gain not measured: {row['lie']}" if row["lie"] else "no lie found"
+            by = f"{row['lie']}, in {row['lie_in']}" if row["lie_in"] else row["refused"] or none
             low = f"{100 * row['welfare_low']:.1f}"
             table.add_row(row["contestant"], low, welfare, gain if row["lie_in"] else "-", by)
+        runs, owners = result.meta["runs"], result.meta["owners"]
         notes = [
-            "- score: the lower end of the 95 % interval of welfare over runs",
+            f"- score: lower end of the 95 % interval of welfare over {runs} runs; a market in which it fails counts 0",
+            f"- {owners} owners of each market were looked at; scores of other numbers of runs are not comparable",
             "- gain: of one lie, chosen on half of the runs and measured on the other, in % of a job's highest value",
         ]
         return Group(Text(self.name(result), style="bold"), table, *map(Text, notes))

@@ -84,7 +84,11 @@ def largest_gain(
     found = pd.concat(chosen, ignore_index=True)
     tried = found.groupby(["task", "family", "conduct"], sort=True)["gain"]
     screened = tried.mean()[tried.size() >= FEWEST]
-    if screened.empty or not float(screened.max()) > LEAST_GAIN:
+    if screened.empty:
+        return Lying(
+            reason=f"at most {tried.size().max()} owners could play a lie: {FEWEST} wanted, more owners or runs"
+        )
+    if not float(screened.max()) > LEAST_GAIN:
         return Lying()
     name, family, conduct = cast("tuple[str, str, str]", screened.idxmax())
     task, load, worlds = next(each for each in tasks if each[0].name == name)

@@ -22,8 +22,10 @@ from marketsched.benchmark.lying import Lying, largest_gain
 from marketsched.benchmark.tasks import PUBLIC, Task, log_tasks, own_tasks
 from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.registry import mechanism_names
+from marketsched.play.fingerprint import canonical
 from marketsched.play.hindsight import realised
 from marketsched.play.versions import versions
 from marketsched.relaxed_lp.duality import dual_bound
@@ -123,10 +125,15 @@ def scored(
 
     worlds = [world for task in tasks for number in range(runs) for world in _worlds(task, number, data, tell)]
     records = [_record(label, worlds, owners, data, tell) for label in labels]
-    records.sort(key=lambda each: (each["refused"] != "", -each["welfare"]["low"], each["contestant"]))
+    records.sort(key=lambda each: (-each["welfare"]["low"], each["contestant"]))
     cells = pd.DataFrame([{"contestant": each["contestant"], **cell} for each in records for cell in each["cells"]])
     about = {"benchmark": PUBLIC, "tasks": [task.name for task in tasks], "runs": runs, "owners": owners}
-    texts = {f"{file_name(each['contestant'])}.json": _json({**about, **each}) for each in records}
+    texts = {}
+    for each in records:
+        name = file_name(each["contestant"])
+        while f"{name}.json" in texts:  # of a/mine.py and a-mine.py
+            name += "-2"
+        texts[f"{name}.json"] = _json({**about, **each})
     texts["table.md"] = table_of(records, about)
     return Result(
         "benchmark", {"cells": cells}, summary_of(records), {**about, "versions": versions(), "complete": True}, texts
@@ -158,14 +165,14 @@ def _record(
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return all that is known of a contestant, as plain data."""
-    cells, refused, lying = [], "", Lying()
+    cells, refused, lying = [], "", Lying(reason="it fails in a market")
     for task, load, seed, workload, bound in worlds:
         if load == task.loads[0]:
             tell(f"{label}: {task.name}, seed {seed}")
         try:
             share = _welfare(label, task, load, seed, workload, data) / bound if bound > 0 else 1.0
         except Exception as error:  # a contestant's own code: whatever it raises is a line of its record
-            share, refused = 0.0, refused or _reason(error)
+            share, refused = 0.0, refused or f"{task.name}, load {load:g}, seed {seed}: {_reason(error)}"
         cells.append({"task": task.name, "load": load, "seed": seed, "share": round(share, DIGITS)})
     if not refused:
         tell(f"{label}: lies")
@@ -180,6 +187,7 @@ def _record(
     return {
         "contestant": label,
         "marketsched": versions()["marketsched"],
+        "files": own_files(canonical([label])),
         "welfare": _rounded(welfare),
         "lying": _rounded(asdict(lying)),
         "refused": refused,
@@ -229,7 +237,7 @@ def summary_of(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
         lying = each["lying"]
         row = {"contestant": each["contestant"], **{f"welfare_{k}": x for k, x in each["welfare"].items()}}
         row |= {"lying_gain": lying["gain"], "lying_low": lying["low"], "lying_high": lying["high"]}
-        lie = lying["reason"] or lying["conduct"]
+        lie = each["refused"] or lying["reason"] or lying["conduct"]
         rows.append(row | {"lie": lie, "lie_in": lying["task"], "refused": each["refused"]})
     return pd.DataFrame(rows)
 
@@ -239,7 +247,7 @@ def table_of(records: Sequence[dict[str, Any]], about: dict[str, Any]) -> str:
     lines = [
         f"# {about['benchmark']}",
         "",
-        f"Tasks: {', '.join(about['tasks'])}; {about['runs']} runs of each, at every load.",
+        f"Tasks: {', '.join(about['tasks'])}; {about['runs']} runs of each, at every load, {about['owners']} owners.",
         "Welfare: % of the dual bound on the best schedule, mean over runs, with Student's 95 % interval; the score is",
         "its lower end. Lying: what one lie, chosen on the first half of the runs, gains on the second, in % of the",
         "highest value of the owner's job, with a 95 % interval over owners; confirmed, and in bold, where all of it",
@@ -250,13 +258,10 @@ def table_of(records: Sequence[dict[str, Any]], about: dict[str, Any]) -> str:
     ]
     for each in records:
         welfare, lying = each["welfare"], each["lying"]
-        if each["refused"]:
-            lines.append(f"| `{each['contestant']}` | - | - | - | {each['refused']} |")
-            continue
         interval = f"{100 * lying['low']:.1f} to {100 * lying['high']:.1f}"
         gain = f"{100 * lying['gain']:.1f} ({interval})" if lying["conduct"] else "none found"
         gain = f"**{gain}**" if lying["low"] > 0 else "not measured" if lying["reason"] else gain
-        by = f"{lying['conduct']}, in {lying['task']}" if lying["conduct"] else lying["reason"]
+        by = f"{lying['conduct']}, in {lying['task']}" if lying["conduct"] else each["refused"] or lying["reason"]
         shown = f"{100 * welfare['mean']:.1f} ({100 * welfare['low']:.1f} to {100 * welfare['high']:.1f})"
         lines.append(f"| `{each['contestant']}` | {100 * welfare['low']:.1f} | {shown} | {gain} | {by} |")
     return "\n".join(lines) + "\n"

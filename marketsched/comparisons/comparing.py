@@ -23,11 +23,12 @@ from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log, read_scenario, with_whole_log
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.mechanisms.signatures import renamed
-from marketsched.play.fingerprint import canonical, own_files
+from marketsched.play.fingerprint import canonical
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress

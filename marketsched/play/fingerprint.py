@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -16,13 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from marketsched.mechanisms.from_file import as_it_is_now
+from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.registry import GROUP
 from marketsched.play.versions import versions
 
-_OWN_FILES = [
-    re.compile(before + r"\.py)(?=:[^\W\d])") for before in (r'"([^"\\]+', r"([^\s\"'\\:{}\[\],]+")
-]  # mine.py:Mine
 MORE_PACKAGES = ("cvxpy", "highspy", "clarabel")  # solvers, beside what `versions` names
 ROOMS = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")
 
@@ -83,15 +79,6 @@ def difference(expected: Mapping[str, str], seen: Mapping[str, str]) -> str | No
             what = "other sources of marketsched, digest" if name == "code" else name
             return f"{what} {seen.get(name, 'unknown')} (here {expected.get(name, 'unknown')})"
     return None
-
-
-def own_files(question: str) -> dict[str, str]:
-    """Return a digest of each file of mechanisms that a question, as :func:`canonical` writes it, names.
-
-    What this process has run from an older text of such a file is forgotten (`as_it_is_now`).
-    """
-    named = sorted({path for form in _OWN_FILES for path in form.findall(question) if Path(path).is_file()})
-    return {path: as_it_is_now(Path(path)) for path in named}
 
 
 def _digest(path: Path) -> str:

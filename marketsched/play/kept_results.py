@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from marketsched.play.fingerprint import canonical, fingerprint, own_files
+from marketsched.mechanisms.from_file import own_files
+from marketsched.play.fingerprint import canonical, fingerprint
 from marketsched.results.output import whole_file
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0  # after which interrupted work is not gone on with

@@ -15,9 +15,9 @@ from marketsched import agents
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
-from marketsched.play.fingerprint import canonical, own_files
 from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
 from marketsched.play.on_clusters import cluster_of, resources_in_use
 from marketsched.play.versions import versions
@@ -101,7 +101,7 @@ def run(
     [['ogasched', 'nothing', 50], ['fairness', 'arrivals', 50]]
     """
     base, first = Scenario.of(scenario), checked_seed(seed)
-    own_files(canonical([base.to_dict(), mechanism, policies]))  # one that was edited since is run anew
+    own_files(f"{base.to_yaml()} {mechanism} {policies}")  # one that was edited since is run anew
     if base.kind == "market":
         if policies is not None:
             raise InvalidParameterError(place="policies", value=policies, legal=f"none: {base.name} is a market")

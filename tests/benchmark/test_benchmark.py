@@ -29,10 +29,10 @@ def found():
 @pytest.mark.slow
 def test_scores(found):
     rows = found.summary.set_index("contestant")
-    assert (
-        rows.index.tolist()[-1] == "breaks"
-        and rows.loc["breaks", "refused"] == "Breaks in round 6: RuntimeError: no idea"
-    )
+    said = rows.loc["breaks", "refused"]
+    assert said == f"tiny, load 1, seed {tiny().seed(0)}: Breaks in round 6: RuntimeError: no idea"
+    assert rows.loc["breaks", "welfare_high"] == 0 and rows.loc["breaks", "lie"] == said
+    assert f"| `breaks` | 0.0 | 0.0 (0.0 to 0.0) | not measured | {said} |" in found.texts["table.md"]
     assert rows.loc["nobody-served", "welfare_high"] == 0
     assert 0.5 < rows.loc["first-come", "welfare_mean"] <= 1 + 1e-9
     assert len(found.tables["cells"]) == len(NAMES) * 2 * 2
@@ -58,6 +58,24 @@ def test_one_json_a_contestant_and_the_same_bytes_alone_or_among_others(found, t
             assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
     assert "| `pay-as-bid` |" in found.texts["table.md"] and "**" in found.texts["table.md"]
     assert found.view() is not None
+
+
+def test_too_few_owners_for_a_choice_are_no_absence_of_lies():
+    found = scored(["pay-as-bid"], [tiny()], 2, 4)
+    assert found.summary["lie"].tolist() == ["at most 4 owners could play a lie: 8 wanted, more owners or runs"]
+    assert "| not measured |" in found.texts["table.md"]
+
+
+def test_files_of_names_that_are_written_alike_are_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
+    rule = "from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid as {}\n"
+    for file, name in (("a/alike.py", "Mine"), ("a-alike.py", "Mine")):
+        (tmp_path / file).write_text(rule.format(name))
+    found = scored(["a/alike.py:Mine", "a-alike.py:Mine"], [tiny()], 2, 1)
+    records = [json.loads(text) for name, text in found.texts.items() if name.endswith(".json")]
+    assert {each["contestant"] for each in records} == {"a/alike.py:Mine", "a-alike.py:Mine"}
+    assert all(list(each["files"]) == [each["contestant"].partition(":")[0]] for each in records)
 
 
 @pytest.mark.slow
