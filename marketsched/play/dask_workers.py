@@ -222,6 +222,8 @@ def perform(work: bytes, code: Mapping[str, str], files: Mapping[str, str]) -> b
 def _other_file(files: Mapping[str, str]) -> str | None:
     """Return the first file that is missing here or has another text in words; one that was edited is run anew."""
     for name, digest in files.items():
+        if files_in_use().get(name) == digest:
+            continue  # an edit on the way is for the next question
         if not Path(name).is_file():
             return f"no file {name} (its folder is {Path.cwd()})"
         if as_it_is_now(Path(name)) != digest:

@@ -84,12 +84,17 @@ class RecurringRuns(Runs):
     @cached_property
     def owners(self) -> list[str]:
         """Names of their owners."""
-        return self.owner_words.tolist()  # type: ignore[no-any-return]
+        shared = np.array(self._owner_names, object)  # one string for all runs of a recurring job
+        return shared[self._groups].tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def owner_words(self) -> Any:
         """The same as a table takes them."""
-        return _words([f"{self._of.prefix}{g}" for g in range(self._of.births.size)], self._groups)
+        return _words(self._owner_names, self._groups)
+
+    @property
+    def _owner_names(self) -> list[str]:
+        return [f"{self._of.prefix}{g}" for g in range(self._of.births.size)]
 
     @property
     def tags(self) -> tuple[str, ...]:
