@@ -165,6 +165,7 @@ def _record(
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return all that is known of a contestant, as plain data."""
+    files = own_files(canonical([label]))  # before anything is played: one that was edited since is run anew
     cells, refused, lying = [], "", Lying(reason="it fails in a market")
     for task, load, seed, workload, bound in worlds:
         if load == task.loads[0]:
@@ -187,7 +188,7 @@ def _record(
     return {
         "contestant": label,
         "marketsched": versions()["marketsched"],
-        "files": own_files(canonical([label])),
+        "files": files,
         "welfare": _rounded(welfare),
         "lying": _rounded(asdict(lying)),
         "refused": refused,

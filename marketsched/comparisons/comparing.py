@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,13 +22,11 @@ from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log, read_scenario, with_whole_log
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.mechanisms.signatures import renamed
-from marketsched.play.fingerprint import canonical
-from marketsched.play.kept_results import KeptResults
+from marketsched.play.kept_results import KeptResults, kept_for
 from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
 from marketsched.play.versions import versions
@@ -175,8 +172,7 @@ def compare(
     question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
     question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
-    own_files(canonical(question))  # one that was edited since is run anew
-    kept = None if keep is None else KeptResults(Path(keep), {"compare": question})
+    kept = kept_for(keep, {"compare": question})
     tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
     stream = _plays(contest, tasks, workers, executor, kept, progress)
     found, complete = _played(stream, len(contest.parts), keep_interrupted)

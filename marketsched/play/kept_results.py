@@ -7,11 +7,13 @@ of the code, so that another question, or other code, never meets it.
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +78,14 @@ class KeptResults:
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
             self.path.parent.rmdir()  # fails, rightly, while other questions have results there
+
+
+def kept_for(keep: str | PathLike[str] | None, question: Mapping[str, Any]) -> KeptResults | None:
+    """Return where results of a question are kept, None without a folder.
+
+    Either way mechanisms in files that were edited since they were run are run anew (`own_files`).
+    """
+    if keep is not None:
+        return KeptResults(Path(keep), question)
+    own_files(json.dumps(question, default=str))
+    return None

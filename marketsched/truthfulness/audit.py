@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -29,7 +28,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.signatures import renamed
-from marketsched.play.kept_results import KeptResults
+from marketsched.play.kept_results import kept_for
 from marketsched.play.parallel import Where, workers_for
 from marketsched.play.versions import versions
 from marketsched.truthfulness.at_hand import joint_at_hand, market_at_hand, on_worlds, plays_ahead, screened_at_hand
@@ -149,7 +148,7 @@ def audit(
         "numbers": [owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, call_seconds, per_owner],
         "data": None if data is None else str(data),
     }
-    kept = None if keep is None else KeptResults(Path(keep), {"audit": question})
+    kept = kept_for(keep, {"audit": question})
     numbers = (owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data)
     meta = {
         "scenario": base.name,

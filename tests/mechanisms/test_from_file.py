@@ -18,6 +18,7 @@ from marketsched.mechanisms.from_file import files_in_use, loaded_from_file, own
 from marketsched.mechanisms.registry import builder_of, get
 from marketsched.play.dask_workers import perform
 from marketsched.play.fingerprint import canonical, fingerprint, run_key
+from marketsched.play.kept_results import kept_for
 from marketsched.show.cli import app
 from refusals import refused
 
@@ -164,6 +165,15 @@ def test_an_edited_file_is_run_anew_by_the_next_question(folder):
     found = compare("stochastic-mix", ["own_rule.py:FirstPrice"], runs=2, optimum_seconds=0)
     paid.append(found.runs.set_index("seed").loc[1, "revenue"])
     assert paid[1] == pytest.approx(paid[0] / 4) and paid[2] == pytest.approx(paid[0] / 2)
+
+
+def test_an_edit_is_run_whether_results_are_kept_or_not(folder):
+    found = []
+    for share, keep in ((0.125, None), (0.25, folder / "kept"), (0.5, None)):
+        (folder / "own_rule.py").write_text(dedent(RULE).replace("= SHARE", f"= {share}"))
+        kept_for(keep, {"mechanisms": ["own_rule.py:FirstPrice"]})
+        found.append(builder_of("own_rule.py:FirstPrice")(**SIZES).share)
+    assert found == [0.125, 0.25, 0.5]
 
 
 def test_a_worker_with_another_text_of_the_file_refuses_the_task(folder):

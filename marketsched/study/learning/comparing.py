@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any
 
 from marketsched.config.strict_yaml import parse_yaml
@@ -15,7 +14,7 @@ from marketsched.mechanisms.from_file import name_and_keys
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
-from marketsched.play.kept_results import KeptResults
+from marketsched.play.kept_results import kept_for
 from marketsched.play.parallel import Where
 from marketsched.play.workers import cores
 from marketsched.results.result import Result
@@ -100,7 +99,7 @@ def compare_learning(
         window=-(-days // POINTS),
         workers=workers,
         executor=executor,
-        kept=None if keep is None else KeptResults(Path(keep), {"learn": question}),
+        kept=kept_for(keep, {"learn": question}),
         progress=progress,
         keep_interrupted=keep_interrupted,
     )
