@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from marketsched import benchmark as scores
+from marketsched.results.output import KEPT
 from marketsched.show.commands.tools import (
+    PROCESSES,
+    REPORTED,
     DataOption,
     ForceOption,
     JsonOption,
@@ -18,6 +21,7 @@ from marketsched.show.commands.tools import (
     finish,
     one_line_errors,
     progress_bar,
+    stop,
     target_folder,
 )
 
@@ -29,6 +33,7 @@ def benchmark(
     ] = None,
     runs: Annotated[int, typer.Option(help="Seeds of each task; lies are chosen on the first half.", min=2)] = 4,
     owners: Annotated[int, typer.Option(help="Jobs in each market whose owners lie.", min=1)] = 12,
+    workers: Annotated[int, typer.Option(*PROCESSES, help="Processes, which share the contestants.", min=1)] = 1,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
@@ -41,7 +46,8 @@ def benchmark(
     with one_line_errors():
         folder = target_folder(out, "benchmark", force)
         with progress_bar() as tell:
-            found = scores.benchmark(
-                asked_mechanisms(mechanism), logs=log or (), runs=runs, owners=owners, data=data, progress=tell
-            )
+            options = {"runs": runs, "owners": owners, "data": data, "workers": workers, "keep": folder.parent / KEPT}
+            found = scores.benchmark(asked_mechanisms(mechanism), logs=log or (), progress=tell, **options)
         finish(found, folder, force, as_json)
+        if all(row["refused"] for row in found.records()):
+            stop("every contestant failed in a market: reasons stand in the table", REPORTED)

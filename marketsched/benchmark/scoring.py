@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -27,6 +28,9 @@ from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.registry import mechanism_names
 from marketsched.play.fingerprint import canonical
 from marketsched.play.hindsight import realised
+from marketsched.play.kept_results import KeptResults, kept_for
+from marketsched.play.parallel import run_many
+from marketsched.play.running import Progress
 from marketsched.play.versions import versions
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.results.output import file_name
@@ -60,7 +64,9 @@ def benchmark(
     runs: Count = 4,
     owners: Count = 12,
     data: str | PathLike[str] | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    workers: Count = 1,
+    keep: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Score mechanisms on the tasks of the benchmark.
 
@@ -76,8 +82,15 @@ def benchmark(
         Jobs in each market whose owners lie.
     data : path, optional
         Folder of recorded traces.
+    workers : int
+        Processes, which share the contestants; your script then needs ``if __name__ == "__main__":``. Scores do not
+        depend on it.
+    keep : path, optional
+        Folder that keeps each finished contestant until all are: the same benchmark, interrupted or killed, goes on
+        from there. None: nothing is kept.
     progress : function of (int, int, str), optional
-        Called before each step with how many are done, how many there are, and what comes now.
+        Called before each step with how many are done, how many there are, and what comes now; with several
+        processes, after each contestant.
 
     Returns
     -------
@@ -100,31 +113,39 @@ def benchmark(
     ['first-come', 'easy-backfill']
     """
     labels = list(contestants() if mechanisms is None else mechanisms)
-    return scored(labels, (*own_tasks(), *log_tasks(logs)), runs, owners, data=data, progress=progress)
+    plan = Plan((*own_tasks(), *log_tasks(logs)), runs, owners, None if data is None else str(data))
+    return scored(labels, plan, workers=workers, keep=keep, progress=progress)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every contestant plays: tasks, seeds of each, owners whose lies are tried, and the folder of traces."""
+
+    tasks: tuple[Task, ...]
+    runs: int
+    owners: int
+    data: str | None = None
+
+    def question(self) -> dict[str, Any]:
+        """Return all that scores depend on beside the contestant, as plain data."""
+        tasks = [[task.name, list(task.loads), task.is_log, task.scenario.to_yaml()] for task in self.tasks]
+        return {"public": PUBLIC, "tasks": tasks, "runs": self.runs, "owners": self.owners, "data": self.data}
 
 
 def scored(
     labels: Sequence[str],
-    tasks: Sequence[Task],
-    runs: int,
-    owners: int,
+    plan: Plan,
     *,
-    data: str | PathLike[str] | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    workers: int = 1,
+    keep: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Score mechanisms on these tasks; parameters, result and errors as of `benchmark`."""
+    tasks, runs, owners = plan.tasks, plan.runs, plan.owners
     Whole(2).check("runs", runs)
     named_mechanisms(tasks[0].scenario, labels)  # names are checked before anything is played
-    done, steps = 0, len(tasks) * runs + len(labels) * (len(tasks) * runs + 1)
-
-    def tell(what: str) -> None:
-        nonlocal done
-        if progress is not None:
-            progress(min(done, steps), steps, what)
-        done += 1
-
-    worlds = [world for task in tasks for number in range(runs) for world in _worlds(task, number, data, tell)]
-    records = [_record(label, worlds, owners, data, tell) for label in labels]
+    kept = kept_for(keep, {"benchmark": plan.question(), "contestants": labels})
+    records = _records(labels, plan, workers, kept, progress)
     records.sort(key=lambda each: (-each["welfare"]["low"], each["contestant"]))
     cells = pd.DataFrame([{"contestant": each["contestant"], **cell} for each in records for cell in each["cells"]])
     about = {"benchmark": PUBLIC, "tasks": [task.name for task in tasks], "runs": runs, "owners": owners}
@@ -135,12 +156,58 @@ def scored(
             name += "-2"
         texts[f"{name}.json"] = _json({**about, **each})
     texts["table.md"] = table_of(records, about)
-    return Result(
-        "benchmark", {"cells": cells}, summary_of(records), {**about, "versions": versions(), "complete": True}, texts
-    )
+    meta = {**about, "versions": versions(), "complete": True}
+    return Result("benchmark", {"cells": cells}, summary_of(records), meta, texts, kept=() if kept is None else (kept,))
 
 
-def _worlds(task: Task, number: int, data: str | PathLike[str] | None, tell: Callable[[str], None]) -> Iterator[World]:
+def _records(
+    labels: Sequence[str], plan: Plan, workers: int, kept: KeptResults | None, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Return the record of each contestant as it is finished: in this process step by step, or in several."""
+    here = min(workers, len(labels)) == 1
+    each = len(plan.tasks) * plan.runs + 1  # steps of a contestant; the markets are made in as many, less one
+    done, steps = 0, len(labels) * each + (each - 1 if here else 0)
+
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(min(done, steps), steps, what)
+        done += 1
+
+    def record_here(label: str) -> dict[str, Any]:
+        return _record(label, _markets(plan, tell), plan.owners, plan.data, tell)
+
+    found = []
+    for label, record in run_many(record_here if here else partial(_record_there, plan), labels, workers, kept=kept):
+        found.append(record)
+        if not here and progress is not None:
+            progress(len(found) * each, steps, f"{label} is finished")
+    return found
+
+
+def _record_there(plan: Plan, label: str) -> dict[str, Any]:
+    """Return the record of a contestant in a process of its own."""
+    return _record(label, _markets(plan, _nobody_hears), plan.owners, plan.data, _nobody_hears)
+
+
+def _nobody_hears(what: str) -> None:
+    """Take the place of a step's progress, in a process that shows none."""
+
+
+_made: dict[str, list[World]] = {}  # the markets of the last plan, for the contestants that this process plays
+
+
+def _markets(plan: Plan, tell: Callable[[str], None]) -> list[World]:
+    """Return the markets of a plan, made once in each process."""
+    question = canonical(plan.question())
+    if question not in _made:
+        _made.clear()
+        worlds = [_worlds(task, number, plan.data, tell) for task in plan.tasks for number in range(plan.runs)]
+        _made[question] = [world for of_one_seed in worlds for world in of_one_seed]
+    return _made[question]
+
+
+def _worlds(task: Task, number: int, data: str | None, tell: Callable[[str], None]) -> Iterator[World]:
     """Yield the jobs of a run of a task, at each load, with the bound on what they are worth."""
     seed = task.seed(number)
     tell(f"jobs of {task.name}, seed {seed}")

@@ -6,7 +6,7 @@ import pytest
 
 import benchmark_contestants  # noqa: F401 - registers them
 from marketsched.benchmark import contestants, own_tasks
-from marketsched.benchmark.scoring import scored
+from marketsched.benchmark.scoring import Plan, scored
 from marketsched.benchmark.tasks import Task
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -21,9 +21,13 @@ def tiny():
     return Task("tiny", Scenario.from_dict({"name": "tiny", "workload": content}), (1.0, 1.5))
 
 
+def plan(runs, owners):
+    return Plan((tiny(),), runs, owners)
+
+
 @pytest.fixture(scope="module")
 def found():
-    return scored(NAMES, [tiny()], 2, OWNERS)
+    return scored(NAMES, plan(2, OWNERS))
 
 
 @pytest.mark.slow
@@ -46,11 +50,11 @@ def test_scores(found):
 
 @pytest.mark.slow
 def test_one_json_a_contestant_and_the_same_bytes_alone_or_among_others(found, tmp_path):
-    alone = scored(["pay-as-bid"], [tiny()], 2, OWNERS)
+    alone = scored(["pay-as-bid"], plan(2, OWNERS))
     assert alone.texts["pay-as-bid.json"] == found.texts["pay-as-bid.json"]
     record = json.loads(alone.texts["pay-as-bid.json"])
     assert record["benchmark"] == "marketsched benchmark 1" and len(record["cells"]) == 4
-    again = scored(NAMES, [tiny()], 2, OWNERS)
+    again = scored(NAMES, plan(2, OWNERS))
     found.save(tmp_path / "a")
     again.save(tmp_path / "b")
     for path in sorted((tmp_path / "a").iterdir()):
@@ -61,7 +65,7 @@ def test_one_json_a_contestant_and_the_same_bytes_alone_or_among_others(found, t
 
 
 def test_too_few_owners_for_a_choice_are_no_absence_of_lies():
-    found = scored(["pay-as-bid"], [tiny()], 2, 4)
+    found = scored(["pay-as-bid"], plan(2, 4))
     assert found.summary["lie"].tolist() == ["at most 4 owners could play a lie: 8 wanted, more owners or runs"]
     assert "| not measured |" in found.texts["table.md"]
 
@@ -72,7 +76,7 @@ def test_files_of_names_that_are_written_alike_are_kept_apart(tmp_path, monkeypa
     rule = "from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid as {}\n"
     for file, name in (("a/alike.py", "Mine"), ("a-alike.py", "Mine")):
         (tmp_path / file).write_text(rule.format(name))
-    found = scored(["a/alike.py:Mine", "a-alike.py:Mine"], [tiny()], 2, 1)
+    found = scored(["a/alike.py:Mine", "a-alike.py:Mine"], plan(2, 1))
     records = [json.loads(text) for name, text in found.texts.items() if name.endswith(".json")]
     assert {each["contestant"] for each in records} == {"a/alike.py:Mine", "a-alike.py:Mine"}
     assert all(list(each["files"]) == [each["contestant"].partition(":")[0]] for each in records)
@@ -80,7 +84,7 @@ def test_files_of_names_that_are_written_alike_are_kept_apart(tmp_path, monkeypa
 
 @pytest.mark.slow
 def test_a_lie_that_is_there_is_named():
-    found = scored(["pay-as-bid"], [tiny()], 2, OWNERS)
+    found = scored(["pay-as-bid"], plan(2, OWNERS))
     assert found.summary["lie"].tolist() == ["value: times 0.5"]
     assert "| `pay-as-bid` |" in found.texts["table.md"]
 
@@ -88,4 +92,30 @@ def test_a_lie_that_is_there_is_named():
 def test_who_takes_part_and_what_is_refused():
     assert {"first-come", "fair-share", "kueue", "kai", "two-offers"} <= set(contestants())
     assert len({task.seed(number) for task in own_tasks() for number in range(50)}) == 150
-    refused(lambda: scored(["first-come"], [tiny()], 1, 4), place="runs", seen=1, error=InvalidParameterError)
+    refused(lambda: scored(["first-come"], plan(1, 4)), place="runs", seen=1, error=InvalidParameterError)
+
+
+def test_an_interrupted_benchmark_goes_on_with_the_next_contestant(tmp_path):
+    begun = []
+
+    def end_at_the_second(done, total, what):
+        begun.append(what)
+        if what.startswith("first-come"):
+            raise KeyboardInterrupt
+
+    names = ["nobody-served", "first-come"]
+    with pytest.raises(KeyboardInterrupt):
+        scored(names, plan(2, 1), keep=tmp_path, progress=end_at_the_second)
+    assert any(what.startswith("nobody-served") for what in begun)
+    played = []
+    found = scored(names, plan(2, 1), keep=tmp_path, progress=lambda done, total, what: played.append(what))
+    assert not any(what.startswith("nobody-served") for what in played)
+    assert found.texts == scored(names, plan(2, 1)).texts
+    found.save(tmp_path / "scores")
+    assert [path.name for path in tmp_path.iterdir()] == ["scores"]
+
+
+@pytest.mark.slow
+def test_scores_do_not_depend_on_the_number_of_processes():
+    names = ["first-come", "pay-as-bid", "easy-backfill"]
+    assert scored(names, plan(2, 8), workers=2).texts == scored(names, plan(2, 8)).texts
