@@ -46,8 +46,16 @@ def benchmark(
     with one_line_errors():
         folder = target_folder(out, "benchmark", force)
         with progress_bar() as tell:
-            options = {"runs": runs, "owners": owners, "data": data, "workers": workers, "keep": folder.parent / KEPT}
-            found = scores.benchmark(asked_mechanisms(mechanism), logs=log or (), progress=tell, **options)
+            found = scores.benchmark(
+                asked_mechanisms(mechanism),
+                logs=log or (),
+                runs=runs,
+                owners=owners,
+                data=data,
+                workers=workers,
+                keep=folder.parent / KEPT,
+                progress=tell,
+            )
         finish(found, folder, force, as_json)
         if all(row["refused"] for row in found.records()):
             stop("every contestant failed in a market: reasons stand in the table", REPORTED)

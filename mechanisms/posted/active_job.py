@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,26 +13,39 @@ from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted.relaxed import Quote
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Submission:
+    """What is fixed when a job is submitted."""
+
+    job: JobId
+    order: int  # number of the submission, the key of LIFO
+    width: int  # nodes
+    law: Law
+    starts: NDArray[np.int64]  # planned start of each case; -1: not run
+    quote: Quote | None  # prices of the menu at its submission
+
+    never_changes: ClassVar[bool] = True  # copies of a market share it
+
+
 class ActiveJob:
-    """A submitted job that has not ended.
+    """A submitted job that has not ended."""
 
-    ``order`` is the submission number, the key of LIFO; ``starts[g]`` the planned start of case
-    ``g`` (-1: not run); ``quote`` the prices of the menu at its submission.
-    """
+    __slots__ = ("case", "start", "submission")
 
-    __slots__ = ("case", "job", "law", "order", "quote", "start", "starts", "width")
-
-    def __init__(
-        self, job: JobId, order: int, width: int, law: Law, starts: NDArray[np.int64], quote: Quote | None
-    ) -> None:
-        self.job = job
-        self.order = order
-        self.width = width
-        self.law = law
-        self.starts = starts
-        self.quote = quote
+    def __init__(self, submission: Submission) -> None:
+        self.submission = submission
         self.case: int | None = None  # index of the realised (arrival, signal), once arrived
         self.start: int | None = None  # first round, once arrived and launched
+
+    @property
+    def job(self) -> JobId:
+        """Name of the job."""
+        return self.submission.job
+
+    @property
+    def width(self) -> int:
+        """Nodes."""
+        return self.submission.width
 
     def has_run(self, now: int) -> bool:
         """Tell whether the job executed at least one round before round ``now``."""

@@ -32,7 +32,7 @@ from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Standing, Truthful
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
-from marketsched.mechanisms.posted.active_job import ActiveJob
+from marketsched.mechanisms.posted.active_job import ActiveJob, Submission
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.mechanisms.posted.launch_plan import Choice
@@ -131,9 +131,9 @@ class PostedPriceMechanism(Rounds):
         self._planner = Planner(relaxed, self._oracle, self.limits, self.threshold)
         self._active: dict[JobId, ActiveJob] = {}  # in order of submission
         self._arriving: list[ActiveJob] = []  # arrived in this round
-        self._starting: dict[int, list[ActiveJob]] = defaultdict(list)  # by round of launch
+        self._starting: dict[int, dict[JobId, ActiveJob]] = defaultdict(dict)  # by round of launch
         self._running: dict[JobId, ActiveJob] = {}
-        self._overdue: dict[int, list[ActiveJob]] = defaultdict(list)  # by round in which D_max is exceeded
+        self._overdue: dict[int, dict[JobId, ActiveJob]] = defaultdict(dict)  # by round in which D_max is exceeded
         self._whole: PostedPlay | None = None  # of a market that is played as columns
 
     def _checked_threshold(self, threshold: float | Literal["auto"], oracle: FailureOracle) -> float:
@@ -161,7 +161,7 @@ class PostedPriceMechanism(Rounds):
         choice, quote = self._planner.plan(sow, law, self._round)
         choice.starts.flags.writeable = False  # copies of the market share them
         order = self._enter(job)
-        self._active[job] = ActiveJob(job, order, sow.concurrency, law, choice.starts, quote)
+        self._active[job] = ActiveJob(Submission(job, order, sow.concurrency, law, choice.starts, quote))
         self._oracle.submitted(job, order, sow.concurrency, law, choice.starts)
         return _launch_plan(job, law, choice)
 
@@ -189,7 +189,7 @@ class PostedPriceMechanism(Rounds):
         active = self._active.get(job)
         if active is None:
             return  # cancelled before it arrived
-        active.case = active.law.group_of(self._round, signal)
+        active.case = active.submission.law.group_of(self._round, signal)
         self._arriving.append(active)
 
     def advance(self) -> list[Event]:
@@ -203,9 +203,8 @@ class PostedPriceMechanism(Rounds):
         self._check_open("advance")
         now = self._round
         events = self._settle_arrivals()
-        starting = sorted(self._starting.pop(now, ()), key=_order)
-        starting = [a for a in starting if self._active.get(a.job) is a]
-        removed = [a for a in self._overdue.pop(now, ()) if self._active.get(a.job) is a]
+        starting = sorted(self._starting.pop(now, {}).values(), key=_order)
+        removed = [*self._overdue.pop(now, {}).values()]
         for active in removed:
             self._remove(active)
         removed += self._clear_overload(starting)
@@ -214,7 +213,7 @@ class PostedPriceMechanism(Rounds):
         for active in starting:
             if self._active.get(active.job) is active:
                 self._running[active.job] = active
-                self._overdue[now + self.limits.max_duration].append(active)
+                self._overdue[now + self.limits.max_duration][active.job] = active
                 events.append(Event(now, EventKind.START, active.job))
         self._round = now + 1
         self._any_arrival = False
@@ -230,17 +229,18 @@ class PostedPriceMechanism(Rounds):
             If the job is not running.
         """
         active = self._that_ran(job, self._running)
-        assert active.start is not None and active.quote is not None
-        payment = active.quote.price(active.start, self._round - active.start)
+        quote = active.submission.quote
+        assert active.start is not None and quote is not None
+        payment = quote.price(active.start, self._round - active.start)
         self._remove(active)
         return Event(self._round - 1, EventKind.COMPLETE, job, completion=self._round, payment=payment)
 
     def owed(self, job: JobId, rounds: int) -> float | None:
         """Return what a running job would pay if it completed after so many rounds, credits; None: it does not run."""
         active = self._running.get(job)
-        if active is None or active.quote is None or active.start is None:
+        if active is None or active.submission.quote is None or active.start is None:
             return None
-        return float(active.quote.price(active.start, rounds))
+        return float(active.submission.quote.price(active.start, rounds))
 
     def close(self) -> list[Event]:
         """Evict or cancel every job left after the horizon, most recent submission first.
@@ -340,13 +340,13 @@ class PostedPriceMechanism(Rounds):
         """Step 4: fix the start of every job that arrived in this round, or drop it."""
         events, ready = [], []
         for active in sorted(self._arriving, key=_order):
-            start = -1 if active.case is None else int(active.starts[active.case])
+            start = -1 if active.case is None else int(active.submission.starts[active.case])
             if active.case is None or start < 0:
                 self._remove(active)
                 events.append(Event(self._round, EventKind.DROP, active.job))
             else:
                 active.start = start
-                self._starting[start].append(active)
+                self._starting[start][active.job] = active
                 ready.append((active.job, active.case, start))
         if ready:
             self._oracle.arrived(ready)
@@ -366,7 +366,13 @@ class PostedPriceMechanism(Rounds):
 
     def _remove(self, active: ActiveJob) -> None:
         del self._active[active.job]
-        self._running.pop(active.job, None)
+        if active.start is not None:
+            ran = self._running.pop(active.job, None) is not None
+            waits = (
+                self._overdue.get(active.start + self.limits.max_duration) if ran else self._starting.get(active.start)
+            )
+            if waits is not None:
+                waits.pop(active.job, None)
         self._oracle.removed(active.job)
 
     @staticmethod
@@ -383,4 +389,4 @@ def _launch_plan(job: JobId, law: Law, choice: Choice) -> LaunchPlan:
 
 
 def _order(active: ActiveJob) -> int:
-    return active.order
+    return active.submission.order

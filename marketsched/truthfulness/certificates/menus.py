@@ -31,7 +31,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, snapshot
-from marketsched.truthfulness.situations.true_owners import TrueOwners, born_by_round
+from marketsched.truthfulness.situations.true_owners import Births, TrueOwners, born_by_round
 
 Lie = tuple[str, StatementOfWork]  # in words, and what is reported
 ROUNDING = 1e-9  # of a price: two ways of adding it up
@@ -327,7 +327,7 @@ class _Everybody(TrueOwners):
 class _UntilItLeft(TrueOwners):
     """The same, who play until one job has left."""
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int, name: str) -> None:
+    def __init__(self, setup: MarketSetup, born: Births, entered: int, name: str) -> None:
         super().__init__(setup, born, entered)
         self._name = name
         self.last: Event | None = None  # with which it left

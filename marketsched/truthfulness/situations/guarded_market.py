@@ -24,6 +24,8 @@ from marketsched.mechanisms.mechanism import Event, LaunchPlan, Mechanism
 from marketsched.mechanisms.posted.oracle_in_use import KeptOracle
 from marketsched.mechanisms.sow import StatementOfWork
 
+PLAIN = frozenset({bool, dict, float, int, list, str, tuple, type(None)})  # kinds of most parts of a market
+SHARED = frozenset({Law, Fate, Job})  # kinds
 Factory = Callable[[np.random.Generator], Mechanism]
 
 
@@ -167,13 +169,19 @@ class _Sharing(pickle.Pickler):
         self.shared: list[object] = []
         self.size_shared = 0  # bytes
 
-    def reducer_override(self, part: object) -> Any:
-        if type(part) is KeptOracle and part.share():
-            self.size_shared += part.size
-        elif not _never_changes(part):
-            return NotImplemented
-        self.shared.append(part)  # once: the pickler knows it from now on
-        return _shared_part, (len(self.shared) - 1,)
+        self._number: dict[int, int] = {}  # in the list, by identity
+
+    def persistent_id(self, part: object) -> int | None:
+        if type(part) in PLAIN:
+            return None
+        if id(part) not in self._number:
+            if type(part) is KeptOracle and part.share():
+                self.size_shared += part.size
+            elif not _never_changes(part):
+                return None
+            self._number[id(part)] = len(self.shared)
+            self.shared.append(part)
+        return self._number[id(part)]
 
 
 def _never_changes(part: object) -> bool:
@@ -186,23 +194,15 @@ def _never_changes(part: object) -> bool:
         array: Any = part
         base: Any = array if array.base is None else array.base
         return not array.flags.writeable and type(base) is np.ndarray and base.base is None and not base.flags.writeable
-    return kind in (Law, Fate, Job) or isinstance(part, StatementOfWork) or vars(kind).get("never_changes") is True
-
-
-def _shared_part(number: int) -> object:
-    """Stand, in a pickle, for what finds a listed part."""
-    raise pickle.UnpicklingError(f"part {number} is in no list: expected a copy by a Snapshot")
+    return kind in SHARED or isinstance(part, StatementOfWork) or vars(kind).get("never_changes") is True
 
 
 class _Shared(pickle.Unpickler):
     """Puts the listed parts back."""
 
     def __init__(self, buffer: io.BytesIO, shared: list[object]) -> None:
+        self.persistent_load = shared.__getitem__  # type: ignore[method-assign]  # found when the other is set up
         super().__init__(buffer)
-        self._parts = shared
-
-    def find_class(self, module: str, name: str) -> Any:
-        return self._parts.__getitem__ if name == "_shared_part" else super().find_class(module, name)
 
 
 class Snapshot:

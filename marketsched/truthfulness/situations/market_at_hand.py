@@ -45,6 +45,7 @@ from marketsched.truthfulness.situations.short_ways import (
 from marketsched.truthfulness.situations.situation import mechanism_of
 from marketsched.truthfulness.situations.streams import stream_of_run
 from marketsched.truthfulness.situations.true_owners import (
+    Births,
     Reached,
     TrueOwners,
     UntilServed,
@@ -106,7 +107,7 @@ class MarketAtHand:
             resubmit=resubmit,
         )  # fmt: skip
         self.public: PublicInformation = self.setup.public
-        self.born: Mapping[int, Sequence[Job]] = born_by_round(jobs)
+        self.born: Births = born_by_round(jobs)
         self.settles = says_what_is_booked(fresh)
         self.shortens = True  # until a short way ends otherwise than the whole play
         own = trusted(fresh.mechanism)

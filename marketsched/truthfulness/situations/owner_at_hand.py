@@ -125,7 +125,8 @@ class OwnerAtHand:
         fate : Fate, optional
             What happens to its job; None: what really does.
         noted : bool
-            Whether the rule's comparisons are noted, so that the mechanism itself has to meet the report.
+            Whether the rule's comparisons are noted, so that the mechanism itself has to meet the report. Those of
+            later jobs are not, where these change nothing.
 
         Raises
         ------
@@ -154,7 +155,8 @@ class OwnerAtHand:
     def _play(self, conduct: Conduct, fate: Fate, noted: bool) -> Played:
         with no_collection():
             short = self._shortly(conduct, fate, noted) if self.market.shortens else None
-            if short is not None and self._asked.random() >= PLAYED_WHOLE:
+            # What is noted has to come from one play, whoever makes it: others are compared with the whole play.
+            if short is not None and (noted or self._asked.random() >= PLAYED_WHOLE):
                 return short
             whole = self._plays.whole(self._at_turn(), conduct, fate, settles=self.market.settles)
         if short is not None and short[:3] != whole[:3]:
@@ -171,7 +173,7 @@ class OwnerAtHand:
         as_it_comes = comes_later and fate.arrival == self.job.arrival
         if statement is not None and as_it_comes and self._arrived is not None:
             return self._plays.from_arrival(self._arrived, conduct, statement, fate, settles=settles)
-        if self.market.alone and not noted:
+        if self.market.alone:
             return self._plays.whole(self._at_turn(), conduct, fate, settles=settles, alone=True)
         return None
 

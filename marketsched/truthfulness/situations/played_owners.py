@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from marketsched.agents.conduct import Attempt
-from marketsched.agents.job import Job
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.true_owners import TrueOwners, worth
+from marketsched.truthfulness.situations.true_owners import Births, TrueOwners, worth
 
 
 class Recorded(TrueOwners):
     """All report truly; what each got is noted."""
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]]) -> None:
+    def __init__(self, setup: MarketSetup, born: Births) -> None:
         super().__init__(setup, born)
         self.got: dict[str, Played] = {}
 
@@ -49,7 +48,7 @@ class OneLies(TrueOwners):
     """
 
     def __init__(
-        self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int, attempt: Attempt, name: str,
+        self, setup: MarketSetup, born: Births, entered: int, attempt: Attempt, name: str,
         *, settles: bool, alone: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(setup, born, entered)

@@ -20,6 +20,7 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.short_ways import trusted
 
 JOBS = 400  # over all plays of one kind: small markets are played more often
 MOST, FEWEST = 6, 2  # plays of one kind
@@ -37,8 +38,11 @@ def not_reproducible(market: MarketAtHand) -> str:
     ----------
     market : MarketAtHand
         Whose truth is played. A mechanism that fails under it is not looked at here: whoever plays the truth next
-        names the fault.
+        names the fault. Nor is one of the package alone: tests ask this of it, and a play from any owner's turn has to
+        end as the whole run did.
     """
+    if trusted(market.setup.mechanism):
+        return ""
     jobs = market.setup.jobs
     plays = int(np.clip(JOBS // max(1, len(jobs)), FEWEST, MOST))
     try:

@@ -13,7 +13,7 @@ it. Of all a share, drawn at random, is played whole as well: see `OwnerAtHand.p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from types import FunctionType
 from typing import Any
 
@@ -29,7 +29,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.played_owners import OneLies
 from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.true_owners import TrueOwners, worth
+from marketsched.truthfulness.situations.true_owners import Births, TrueOwners, worth
 
 OWN_MODULES = frozenset({"marketsched", "numpy", "builtins", "collections"})
 DEPTH = 2  # of the parts of a mechanism that are looked at
@@ -116,7 +116,7 @@ class PlaysOfOne:
         The owner's.
     """
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int, job: Job) -> None:
+    def __init__(self, setup: MarketSetup, born: Births, entered: int, job: Job) -> None:
         self._setup, self._born, self._entered, self._job = setup, born, entered, job
 
     def whole(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from marketsched.agents.job import Job
@@ -22,11 +22,20 @@ def worth(job: Job, completion: int | None, setup: MarketSetup) -> float:
     return float(job.truth.value(completion))
 
 
-def born_by_round(jobs: Iterable[Job]) -> dict[int, list[Job]]:
-    """Return the jobs born in each round, in order of submission."""
-    found: defaultdict[int, list[Job]] = defaultdict(list)
+class Births(dict[int, list[Job]]):
+    """The jobs born in each round, in order of submission; many plays share them."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Job]:
+        """All jobs by name."""
+        return {job.name: job for born in self.values() for job in born}
+
+
+def born_by_round(jobs: Iterable[Job]) -> Births:
+    """Return the jobs born in each round."""
+    found = Births()
     for job in jobs:
-        found[job.truth.birth].append(job)
+        found.setdefault(job.truth.birth, []).append(job)
     return found
 
 
@@ -37,17 +46,16 @@ class TrueOwners:
     ----------
     setup : MarketSetup
         The market; its mechanism is not looked at.
-    born : mapping of int to a sequence of Job
-        As `born_by_round` returns them.
+    born : Births
+        Of all jobs.
     entered : int
         How many of those born in the current round are in the market already.
     """
 
     over = False
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], entered: int = 0) -> None:
+    def __init__(self, setup: MarketSetup, born: Births, entered: int = 0) -> None:
         self._setup, self._born, self._entered = setup, born, entered
-        self._jobs: dict[str, Job] = {}
 
     def act(self, market: Any) -> None:
         """Submit the jobs born in this round, then those that come back."""
@@ -77,15 +85,13 @@ class TrueOwners:
     @property
     def by_name(self) -> dict[str, Job]:
         """All jobs by name."""
-        if not self._jobs:
-            self._jobs = {job.name: job for job in self._setup.jobs}
-        return self._jobs
+        return self._born.by_name
 
 
 class UntilServed(TrueOwners):
     """All report truly, until each of some jobs has faced its menu, or has left; ``menus`` are those seen, by name."""
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], names: Iterable[str]) -> None:
+    def __init__(self, setup: MarketSetup, born: Births, names: Iterable[str]) -> None:
         super().__init__(setup, born)
         self._open = dict.fromkeys(names)
         self.menus: dict[str, object] = {}
@@ -110,7 +116,7 @@ class UntilServed(TrueOwners):
 class UpTo(TrueOwners):
     """All report truly, up to the turn of one job."""
 
-    def __init__(self, setup: MarketSetup, born: Mapping[int, Sequence[Job]], name: str) -> None:
+    def __init__(self, setup: MarketSetup, born: Births, name: str) -> None:
         super().__init__(setup, born)
         self._name = name
 
