@@ -7,11 +7,11 @@ well, under a name that says so: it is a bound and cannot be run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
@@ -22,7 +22,7 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.play.hindsight import realised
 from marketsched.play.on_clusters import cluster_bound, first_come_at_zero
 from marketsched.play.optimum import Bracket, optimum_bracket
-from marketsched.results.paired_statistics import Spread, spread
+from marketsched.results.paired_statistics import share_of_means
 
 # Columns of `runs` with the welfare of each, credits.
 FLAT = ("first_come", "best_flat", "best_flat_known")
@@ -138,23 +138,23 @@ def paired_differences(runs: pd.DataFrame, confidence: float, rival: pd.DataFram
     runs : DataFrame
         Of one mechanism, one row per seed: ``welfare``, ``opt_high``, and the columns `FLAT`.
     confidence : float
-        Of Student's interval of each mean.
+        Of the interval of each difference, `share_of_means`.
     rival : DataFrame, optional
         The same of another mechanism, which is compared with, too.
 
     Returns
     -------
     dict
-        ``over_NAME`` with ``_low`` and ``_high`` for each of `FLAT`: mean over seeds of the difference as a share
-        of the bound on OPT; NaN where there is none. ``over_rival`` is that to the rival.
+        ``over_NAME`` with ``_low`` and ``_high`` for each of `FLAT`: the mean difference over seeds as a share
+        of the mean bound on OPT; NaN where there is none. ``over_rival`` is that to the rival.
     """
     found: dict[str, float] = {}
     for name in FLAT:
-        each = shares(runs["welfare"] - runs[name], runs["opt_high"]) if name in runs else []
-        found |= _named(f"over_{name}", spread(each, confidence))
+        differences = runs["welfare"] - runs[name] if name in runs else np.full(len(runs), np.nan)
+        found |= bound_share(f"over_{name}", differences, runs, confidence)
     if rival is not None:
         other = rival.set_index("seed")["welfare"].reindex(runs["seed"]).to_numpy()
-        found |= _named("over_rival", spread(shares(runs["welfare"] - other, runs["opt_high"]), confidence))
+        found |= bound_share("over_rival", runs["welfare"] - other, runs, confidence)
     return found
 
 
@@ -162,15 +162,18 @@ def flat_shares(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
     """Return what first-come at flat prices earned as a share of the bound on OPT: ``NAME_share`` with its interval."""
     found: dict[str, float] = {}
     for name in FLAT:
-        each = shares(runs[name], runs["opt_high"]) if name in runs else []
-        found |= _named(f"{name}_share", spread(each, confidence))
+        found |= bound_share(
+            f"{name}_share", runs[name] if name in runs else np.full(len(runs), np.nan), runs, confidence
+        )
     return found
 
 
-def shares(part: pd.Series[float], whole: pd.Series[float]) -> Sequence[float]:
-    """Return ``part / whole`` seed by seed; NaN where there is nothing to share."""
-    return [a / b if b > 0 else np.nan for a, b in zip(part.tolist(), whole.tolist(), strict=True)]
+def bound_share(name: str, part: ArrayLike, runs: pd.DataFrame, confidence: float) -> dict[str, float]:
+    """Return figures of some seeds, credits, as a share of the bound on OPT: ``name`` with its interval."""
+    found = share_of_means(part, runs["opt_high"], confidence)
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-def _named(name: str, found: Spread) -> dict[str, Any]:
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+def bounded_runs(runs: pd.DataFrame) -> int:
+    """Return in how many seeds the bound on OPT is above 0: in the others nothing can be earned."""
+    return int((runs["opt_high"] > 0).sum())

@@ -3,7 +3,7 @@
 The load is the work that jobs really need over the nodes there are until the last birth. The capacity of a
 seed is the whole number of nodes that comes closest (`Workload.capacity_at`); of a log the nodes stay, and submissions
 come closer together or farther apart (``stretch``). What each mechanism earns is a share of
-the bound on the best schedule of that seed at that load; all differences are paired.
+the bounds on the best schedules at that load, of all seeds together; all differences are paired.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from marketsched.comparisons.contest import Found, Tell
-from marketsched.comparisons.flat_prices import flat_shares, paired_differences, shares
+from marketsched.comparisons.flat_prices import bound_share, bounded_runs, flat_shares, paired_differences
 from marketsched.comparisons.mechanisms import MechanismContest, owners_means
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
-from marketsched.results.paired_statistics import CONFIDENCE, spread
+from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.worlds.workload import Workload
 
 BY_LOAD = ("owners", "against", "waits")  # tables that are kept
@@ -131,9 +131,9 @@ def load_table(
 ) -> pd.DataFrame:
     """Return one row per load and mechanism.
 
-    ``share`` is the mean over seeds of welfare over the bound on OPT of that seed, ``share_low`` and
-    ``share_high`` Student's interval; ``over_first_come``, ``over_best_flat`` and, where durations are hidden,
-    ``over_best_flat_known`` are paired differences in the same unit, with intervals, and ``first_come_share``
+    ``share`` is the mean welfare over the mean bound on OPT, of all seeds at that load, ``share_low`` and
+    ``share_high`` its interval (`share_of_means`); ``over_first_come``, ``over_best_flat`` and, where durations are
+    hidden, ``over_best_flat_known`` are paired differences in the same unit, with intervals, and ``first_come_share``
     and so on what those earn. ``refused`` counts the seeds at which there were fewer nodes than the widest job
     may need, or than the mechanism takes: they are in no other figure, and ``why`` says it of one of them.
 
@@ -164,11 +164,11 @@ def _row(runs: pd.DataFrame, confidence: float, rival: pd.DataFrame | None) -> d
     row["why"] = runs["refused"].max()
     if played.empty:
         return row
-    share = spread(shares(played["welfare"], played["opt_high"]), confidence)
-    row |= {"share": share.mean, "share_low": share.low, "share_high": share.high}
+    row["bounded_runs"] = bounded_runs(played)
+    row |= bound_share("share", played["welfare"], played, confidence)
     row |= paired_differences(played, confidence, rival) | flat_shares(played, confidence)
     row["best_flat_price"] = played["best_flat_price"].mean()
-    row["revenue_share"] = spread(shares(played["revenue"], played["opt_high"]), confidence).mean
+    row["revenue_share"] = bound_share("share", played["revenue"], played, confidence)["share"]
     row["completed_share"] = played["completed"].sum() / max(played["jobs"].sum(), 1)
     for name in ("utilisation", "utilisation_open"):
         row[name] = played[name].mean()

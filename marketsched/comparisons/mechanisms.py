@@ -23,7 +23,7 @@ from marketsched.agents.market_run import MarketRun
 from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
-from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, paired_differences
+from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, bounded_runs, paired_differences
 from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
@@ -309,6 +309,7 @@ def _row(
         "ratio_high": high.value,
         "interval_low": low.low,
         "interval_high": high.high,
+        "bounded_runs": bounded_runs(runs),
         "losses_seen": losses_seen(runs["opt_high"], welfare),
         "welfare_share": welfare.mean() / top if top > 0 else np.nan,
         "revenue_share": revenue.mean() / top if top > 0 else np.nan,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -159,8 +159,7 @@ class MechanismChoice(Rules):
         data |= self.rule_parameters() | {"name": name}
         if name != self.name:
             taken = _rules_of(name)
-            of_owners = [key for key in OF_OWNERS if key in data["parameters"] and key in taken]
-            data["parameters"] = {key: data["parameters"][key] for key in of_owners}
+            data["parameters"] = _of_owners(data["parameters"], taken)
             data = {key: value for key, value in data.items() if key not in Rules.model_fields or key in taken}
             if not self._prices_suit(name):
                 kinds = _kinds_of(name)[:1]
@@ -184,15 +183,23 @@ class MechanismChoice(Rules):
 def section_under(section: Mapping[str, Any], name: object) -> dict[str, Any]:
     """Return the part of a scenario's ``mechanism`` section that applies to the mechanism ``name``.
 
-    Sizes stay, and the rules that it knows; prices if it knows their kind. ``parameters`` belong to the old name.
+    Sizes stay, and the rules that it knows; prices if it knows their kind. Of ``parameters``, which belong to the old
+    name, those stay that say who the owners are (`OF_OWNERS`), where it takes them.
     """
     if section.get("name", "posted-price") == name:
         return {**section, "name": name}
     taken, kinds, pricing = _rules_of(name), _kinds_of(name), section.get("pricing")
-    kept = {key: value for key, value in section.items() if key != "parameters"}
+    kept, parameters = dict(section), section.get("parameters")
+    if isinstance(parameters, Mapping):  # else it is refused with the whole scenario
+        kept["parameters"] = _of_owners(parameters, taken)
     if kinds and isinstance(pricing, Mapping) and not _carry_over(pricing.get("kind", "exponential"), kinds):
         kept.pop("pricing")
     return {key: value for key, value in kept.items() if key not in Rules.model_fields or key in taken} | {"name": name}
+
+
+def _of_owners(parameters: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
+    """Return the parameters that say who the owners are, of those that are taken."""
+    return {key: parameters[key] for key in OF_OWNERS if key in parameters and key in taken}
 
 
 def _carry_over(kind: object, kinds: tuple[str, ...]) -> bool:

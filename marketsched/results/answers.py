@@ -41,7 +41,7 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     ----------
     rows : sequence of mapping
         Of its summary: ``mechanism``, ``over_first_come`` or ``over_rival`` with ``_low`` and ``_high`` (shares of the
-        bound), and ``load`` where there are several.
+        bound), ``bounded_runs`` (in how many runs anything could be earned), and ``load`` where there are several.
     meta : mapping
         Of the result; ``against`` names the rival.
 
@@ -61,8 +61,9 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     if not own:
         return ""
     where = "On this log" if "rule" in (meta.get("workload") or {}) else "Here"
-    few = int(meta.get("runs", FEW)) < FEW
-    unranked = f"{where} {asked} and {rival.name} cannot be ranked by {_runs(meta)}, too few for a claim" if few else ""
+    runs = min(int(row.get("bounded_runs", meta.get("runs", FEW))) for row in own)
+    few = runs < FEW
+    unranked = f"{where} {asked} and {rival.name} cannot be ranked by {_runs(runs, meta)}" if few else ""
     changes = [_Change.of(row, rival.column) for row in own]
     if "load" not in own[0]:
         (change,) = changes
@@ -111,8 +112,10 @@ def _sentence(asked: str, change: _Change, rival: str) -> str:
     return f"{asked} delivers {_difference(change, rival)}"
 
 
-def _runs(meta: Mapping[str, Any]) -> str:
-    return "one run" if meta["runs"] == 1 else f"{meta['runs']} runs"
+def _runs(count: int, meta: Mapping[str, Any]) -> str:
+    """Say how many runs there are to rank by, and that they are too few."""
+    of = "" if count == meta.get("runs", count) else f" of {meta['runs']} in which anything could be earned"
+    return f"{'one run' if count == 1 else f'{count} runs'}{of}, too few for a claim"
 
 
 def _difference(change: _Change, rival: str) -> str:

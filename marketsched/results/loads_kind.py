@@ -23,6 +23,7 @@ from marketsched.results.mechanisms_kind import (
     known_remarks,
     seeds_text,
     share_difference,
+    sizes_remarks,
 )
 from marketsched.results.owners_view import owners_view
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
@@ -122,8 +123,12 @@ def _remarks(result: Result) -> list[str]:
     bounds = " or ".join(BOUNDS[kind] for kind in kinds)
     of_log = "rule" in (result.meta.get("workload") or {})
     made = "gaps between the submissions of the log" if of_log else "the nodes of a seed"
-    found = [f"welfare as a share of {bounds}, mean over seeds; {made} make the load"]
+    found = [f"welfare as a share of {bounds}, all seeds together; {made} make the load"]
     found += [flat_remark(result.meta), *known_remarks(rows)]
+    if "opt_high" in result.runs:
+        for load, runs in result.runs[result.runs["welfare"].notna()].groupby("load"):
+            at_load = sizes_remarks(runs.drop_duplicates("seed")["opt_high"])
+            found += [f"at load {load:g}: {remark}" for remark in at_load]
     for row in rows:
         if row["refused"]:
             of = f"{row['refused']} of {row['refused'] + row['runs']} seeds"

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 from rich.text import Text
@@ -33,6 +33,9 @@ from marketsched.results.views import (
     warnings_of,
 )
 from marketsched.results.waits_view import classes_view, waits_view
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOUNDS = {
     "exact": "the exact optimum",
@@ -161,9 +164,10 @@ def share_difference(row: Mapping[str, Any], name: str) -> str:
 
 def flat_remark(meta: Mapping[str, Any], flat: bool = True) -> str:
     """Return a remark that explains the differences, also those to first-come at its best flat price if shown."""
-    several = f"with {meta['confidence']:.0%} intervals over the seeds" if meta["runs"] > 1 else "of one run"
+    several = f"with {meta['confidence']:.0%} intervals" if meta["runs"] > 1 else "of one run"
     return (
-        f"points: differences in welfare on the same jobs, in percent of the bound on the best schedule, {several}; "
+        "points: differences in welfare on the same jobs, all seeds together, in percent of the bound on the best "
+        f"schedule, {several}; "
         f"first come at price 0{', and at its best flat price, which is known in hindsight alone' if flat else ''}"
     )
 
@@ -207,6 +211,22 @@ def _promised(row: Mapping[str, Any]) -> str:
     return f"{row['promised_ratio']:.2f}" if row["promise_holds"] else f"({row['promised_ratio']:.2f})"
 
 
+LARGE = 3  # times the mean bound: a run that large stands for many
+
+
+def sizes_remarks(bounds: pd.Series[float]) -> list[str]:
+    """Say of the bounds of all runs that some are 0, or one is far above the others."""
+    empty, found = int((bounds <= 0).sum()), []
+    if empty:
+        found.append(f"in {empty} of {len(bounds)} runs nothing could be earned: shares and points leave them out")
+    if bounds.mean() > 0 and bounds.max() > LARGE * bounds.mean():
+        found.append(
+            f"runs differ in size: one has {bounds.max() / bounds.mean():.1f} times the mean bound; intervals speak of "
+            "runs like those that were drawn, and cover no larger ones"
+        )
+    return found
+
+
 def _taken_back(comparison: Result) -> list[str]:
     """Say how many runs each mechanism takes back, and what that loses; nothing where none does."""
     if "requeues" not in comparison.runs:
@@ -226,6 +246,7 @@ def _remarks(comparison: Result) -> list[str]:
     found = [flat_remark(meta, rival_of(meta).column == "over_first_come"), truth_remark(rows)]
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
+    found += sizes_remarks(comparison.runs.drop_duplicates("seed")["opt_high"])
     found += _taken_back(comparison)
     found += pools_remarks(comparison)
     if str(meta.get("workload", {}).get("classes", "")).startswith("drawn"):
@@ -245,17 +266,23 @@ def _remarks(comparison: Result) -> list[str]:
 def _ratio_remarks(comparison: Result) -> list[str]:
     """Return the notes below the ratios, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
-    kinds = Counter(comparison.runs.drop_duplicates("seed")["opt_kind"].tolist())
+    seeds = comparison.runs.drop_duplicates("seed")
+    kinds = Counter(seeds["opt_kind"].tolist())
     told = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
     found = [
         f"the best schedule in hindsight is bounded above by {told} runs"
         + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")
     ]
-    if meta["runs"] > 1:
+    if (seeds["opt_high"] > 0).sum() > 1:
         found.append("ratios are ratios of means over paired runs; intervals cover both ends")
         found.append(
             f"{what_may_be_missed(meta['runs'])}: the intervals of ratios cover that such runs earn nothing; those of "
             "differences speak of what the runs show"
+        )
+    if len(rows) > 2:
+        found.append(
+            "behind the best here: each interval is of that pair alone, and the best was chosen by these runs: of "
+            "several alike one is often behind by luck"
         )
     found += known_remarks(rows)
     without = [row["mechanism"] for row in rows if not math.isfinite(row["promised_ratio"])]

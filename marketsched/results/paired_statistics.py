@@ -1,7 +1,8 @@
 """Means and ratios of means over paired runs, with intervals that hold when losses are rare, too.
 
 A competitive ratio compares expectations: E[OPT] / E[welfare]. Its estimate is the ratio of the two
-means over the runs, never the mean of the runs' ratios. Its interval is Fieller's: the ratios r at which
+means over the runs, never the mean of the runs' ratios; so are shares of the bound and their differences
+(`share_of_means`). The interval of a ratio is Fieller's: the ratios r at which
 Student's interval of the mean of ``above - r below`` holds 0. Where these differences are skewed, as losses
 are that are mostly small and now and then large, Student's interval ends too early on the side of the long
 tail: that end is moved outwards, as far as Hall's transformation of t [Hall92]_ says; no end is moved inwards.
@@ -9,8 +10,9 @@ No such interval covers unseen losses: where every run loses a little and one in
 runs show as a rule the little alone, and agree. Where the worst case is known, as for the ratio of an optimum to what
 was earned, the interval therefore always covers what may have been missed, too: the largest probability of an event
 that none of the runs shows (Clopper and Pearson), times the most that it could change. Where it is not known, such as
-for differences, nothing covers that. `what_may_be_missed` says in words how much it is, and docs/measured.md has the
-coverage of every interval, measured.
+for differences, nothing covers that. `what_may_be_missed` says in words how much it is, and docs/intervals.md
+has the coverage of every interval, measured. Nor does anything cover that unseen runs are larger than all that were
+seen.
 
 References
 ----------
@@ -82,6 +84,33 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+
+def share_of_means(part: ArrayLike, whole: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return ``mean(part) / mean(whole)`` over paired runs, with a symmetric interval: parts may be differences.
+
+    Parameters
+    ----------
+    part, whole : array_like of float, shape (n_runs,)
+        Run by run. Runs whose ``whole`` is 0 have nothing to share, and are left out.
+    confidence : float
+        Of the interval, in (0, 1): Student's, of what each run adds to the share (``part - share whole`` over the mean
+        ``whole``). Where all wholes are equal it is that of the mean of the runs' shares.
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in share_of_means([1.0, 3.0, 2.0], [10.0, 20.0, 10.0])]
+    [0.15, 0.053, 0.247]
+    """
+    parts, wholes = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+    there = (wholes > 0.0) & np.isfinite(parts)
+    parts, wholes = parts[there], wholes[there]
+    if not parts.size:
+        return Estimate(np.nan, np.nan, np.nan)
+    share = float(parts.sum() / wholes.sum())
+    own = spread((parts - share * wholes) / wholes.mean(), confidence)  # of mean 0
+    half = (own.high - own.low) / 2.0
+    return Estimate(share, share - half, share + half)
 
 
 def ratio_of_means(

@@ -173,6 +173,8 @@ def test_who_the_owners_are_holds_for_every_mechanism_that_takes_it():
     scenario = Scenario.from_dict(tiny(mechanism={"name": "fair-turns", "parameters": parameters}))
     assert scenario.with_mechanism("credits").mechanism.parameters == {"shares": shares, "newcomers": "guests/"}
     assert scenario.with_mechanism("first-come").mechanism.parameters == {}
+    by_name = scenario.with_changes("mechanism.name=credits")  # as the commands do
+    assert by_name.mechanism == scenario.with_mechanism("credits").mechanism
     own = scenario.with_changes("mechanism.name=fair-share", "mechanism.parameters.shares={ann: 1}")
     assert own.mechanism.parameters["shares"] == {"ann": 1}
 

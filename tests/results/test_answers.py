@@ -33,6 +33,13 @@ def test_fewer_than_three_seeds_make_no_claim(runs, said):
     assert "delivers" not in answer_of([row("bid-price", 0.159, 0.01, 0.8)], {"runs": runs})
 
 
+def test_runs_in_which_nothing_could_be_earned_do_not_count():
+    rows = [{**row("vcg", 0.8, 0.0), "bounded_runs": 2}]
+    assert answer_of(rows, {"runs": 6}).startswith(
+        "Here vcg and first come, first served cannot be ranked by 2 runs of 6 in which anything could be earned, too"
+    )
+
+
 def test_several_loads_and_a_log():
     rows = [row("bid-price", -0.0002, 0.0001, 0.8), row("bid-price", 0.05, 0.01, 1.2), row("bid-price", 0.0, 0.02, 2)]
     assert answer_of(rows, {"workload": {"rule": "x"}, "runs": 3}) == (
