@@ -119,6 +119,11 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
         if row.get("kind") in KINDS_OF_GAIN:
             promise = PROMISES.get(row["promise"], f"truth-telling ({row['promise']})")
             notes.append(f"{name}: {KINDS_OF_GAIN[row['kind']]}; it promises {promise}")
+    if row.get("free_of_charge") and (row["regret_lower"] > tolerance or row.get("gained_ex_post")):
+        notes.append(
+            f"{name}: it takes no money, and gains are those of one job: what the owner's other jobs lose by it does "
+            "not count; `--utility value` counts all jobs of an owner"
+        )
     if row.get("rests_on"):
         notes.append(f"{name}: its certificates are exact for the menu of each owner; checks: {row['rests_on']}")
     if row.get("seems_to_pay"):

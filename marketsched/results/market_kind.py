@@ -243,6 +243,23 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
             f"failure estimates of kept paths are off by {counts['bias']:+.2g} ± {counts['bias_half_width']:.1g} "
             f"({counts['bias_probes']:,} probes against fresh paths)"
         )
+    found += _credits_remarks(counts)
     if summary.get("proven"):
         found.append(summary["proven"])
+    return found
+
+
+def _credits_remarks(counts: Mapping[str, float]) -> list[str]:
+    """Say what became of the credits of a market of purses."""
+    if not counts.get("credits_earned"):
+        return []
+    spent, undone = counts["credits_spent"], counts.get("credits_undone", 0.0)
+    lost = f", {percent(undone / spent)} of them for jobs that were stopped undone" if undone and spent else ""
+    found = [
+        f"purses (revenue is money, and there is none): {amount(counts['credits_earned'])} credits earned, "
+        f"{amount(spent)} spent{lost}, {amount(counts['credits_expired'])} expired, {amount(counts['credits_held'])} "
+        f"held; {counts['upgrades']:,.0f} jobs became regular"
+    ]
+    if counts.get("beyond_purse"):
+        found.append(f"{counts['beyond_purse']:,.0f} jobs cost more than their owner's purse can hold: they stay free")
     return found

@@ -144,7 +144,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
     widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
     best, at_hand = each.best, each.at_hand
     named = best is not None and best.job == job and best.deviation.words == words and each.headline is None
-    told = sentence(job, best.deviation, best.truthful) if best is not None and named else ""
+    told = sentence(best) if best is not None and named else ""
     tightest = min(each.claims, key=lambda claim: claim.detectable, default=None)
     luck = None if at_hand is None else at_hand.best_ex_post
     return {
@@ -152,6 +152,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "audited": each.audited,
         "truth_fails": each.truth_fails,
         "promise": each.promise,
+        "free_of_charge": each.free_of_charge,
         "regret_lower": each.regret_lower,
         "regret_upper": each.regret_upper,
         "kind": each.kind,

@@ -76,6 +76,11 @@ class MechanismAudit:
         return ", ".join(sorted({owner.promise for owner in played}))
 
     @property
+    def free_of_charge(self) -> bool:
+        """Whether jobs compete without money, so that an owner may pay for one job with the others."""
+        return self.at_hand is not None and bool(self.at_hand.market.setup.mechanism.free_of_charge)
+
+    @property
     def regret_upper(self) -> float:
         """The largest upper end of a certificate, credits; NaN without menus."""
         return float(self.certificates["regret_upper"].max()) if len(self.certificates) else np.nan
@@ -152,7 +157,7 @@ class MechanismAudit:
         for claim in self.worlds.confirmed:
             lie = claim.deviation
             figures = (lie.size, lie.gain_low, lie.gain_high, lie.exact)
-            rows.append((self.label, claim.job, lie.words, *figures, sentence(claim.job, lie, claim.truthful)))
+            rows.append((self.label, claim.job, lie.words, *figures, sentence(claim)))
         return rows
 
     @property

@@ -87,7 +87,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         "tested",
         "no money: of an owner's values over work only their own order counts; a regular job that takes less of a node "
         "than is not sold starts within a bound, unless a start elsewhere becomes worth more to it (not with one purse "
-        "for all pools), and is never taken back; free runs may be",
+        "for all pools), and is taken back for no other; free runs may be",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 

@@ -1,9 +1,9 @@
-r"""Credits that renew: a mechanism for clusters without money.
+"""Credits that renew: a mechanism for clusters without money.
 
 Every account has an income of credits by its share (`purses`). *Regular* nodes cost one credit a node and round, and
-are never taken away; *free* nodes cost nothing, and may be. Which of an owner's jobs are regular is decided for it,
-by its own order of importance and its own purse (`upgrades`). Values of different owners are never compared, so that
-ranks do in place of values. A round:
+are taken away for no other job; *free* nodes cost nothing, and may be. Which of an owner's jobs are regular is decided
+for it, by its own order of importance and its own purse (`upgrades`). Values of different owners are never compared,
+so that ranks do in place of values. A round:
 
 1. every purse has its income, up to its cap;
 2. who can bring nothing any more is stopped, or leaves (`departures`);
@@ -13,13 +13,10 @@ ranks do in place of values. A round:
 
 Three things are proven (docs/mathematics.md). Any increasing map of the importance of one owner's jobs changes
 nothing, for anybody. In L rounds the regular runs of an owner hold at most its purse and its income of L rounds, in
-node-rounds. And a job of :math:`c \le (1 - r) C` nodes that is regular since round u starts within
-
-.. math:: X + \lfloor \textstyle\sum_k w_k(u + X) / ((1 - r) C - c + 1) \rfloor
-
-rounds, not counting those in which its owner cannot pay one. For one job alone regular service is always better than
-free: it is paid with credits that the owner's other jobs then lack. So nothing is promised for single jobs; the
-utility of an owner is the value of its jobs that are completed, with no payments.
+node-rounds. And a job of c <= (1 - r) C nodes that is regular since round u starts within X rounds and as many more as
+all credits of round u + X, w_1 + w_2 + ..., can hold the nodes that it would have, (1 - r) C - c + 1 of them, not
+counting those in which its owner cannot pay one. For one job alone regular service is always better than free: other
+jobs of its owner lack the credits. So nothing is promised for single jobs; utility is the value of completed jobs.
 """
 
 from __future__ import annotations
@@ -107,7 +104,7 @@ class Credits(OnCredit):
         "proved",
         "no money: of an owner's values over work only their own order counts, and no increasing map of that changes "
         "anything; "
-        "a regular job starts within a bound, and is never taken back; free runs may be",
+        "a regular job starts within a bound, and is taken back for no other; free runs may be",
         "accounts with shares; laws of durations and deadlines in reports",
     )
 
@@ -143,7 +140,8 @@ class Credits(OnCredit):
         self._used_nodes = 0
         self._counts = dict.fromkeys(
             ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds_lost", "regular_completed", "completed"), 0
-        )
+        ) | {"beyond_purse": 0}  # jobs that cost more than their owner's purse can hold
+        self._paid_undone = 0  # for jobs that were stopped, millionths of a credit
 
     @property
     def _every_purse(self) -> Sequence[Purses]:
@@ -162,8 +160,9 @@ class Credits(OnCredit):
         return self._used_nodes
 
     def statistics(self) -> dict[str, float]:
-        """Return counts of upgrades, and the credits of all purses together."""
-        return {name: float(each) for name, each in self._counts.items()} | self._credits_of_all()
+        """Return counts of jobs and upgrades, and the credits of all purses together."""
+        credits = self._credits_of_all() | {"credits_undone": self._paid_undone / CREDIT}
+        return {name: float(each) for name, each in self._counts.items()} | credits
 
     def tables(self) -> dict[str, dict[str, Sequence[Any]]]:
         """Return the purses as they are now, and what became regular when."""
@@ -296,6 +295,7 @@ class Credits(OnCredit):
                 if not x.start and not jobs["ran"][row]:
                     self.waits.note(REGULAR if jobs["since"][row] else FREE, int(jobs["band"][row]), NEVER)
                 kind = EventKind.EVICT if x.start or jobs["ran"][row] else EventKind.DROP
+                self._paid_undone += int(jobs["paid"][row])
                 if x.start:
                     self._end_run(x)
                 self._leave(x)
@@ -317,6 +317,7 @@ class Credits(OnCredit):
                 continue
             owner = self.accounts.number_of(x.owner)
             columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, x.agreed, *[0] * 6, HERE, 0)
+            self._counts["beyond_purse"] += self.purses.cap_of(owner) < width * x.mean
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x
             self._counts["jobs"] += 1

@@ -75,6 +75,10 @@ class Purses:
         """What each purse holds, credits."""
         return self.held / CREDIT
 
+    def cap_of(self, owner: int) -> float:
+        """Return what the purse of an owner can hold by its present part, credits; a newcomer's purse, too."""
+        return self._carry * self._income * self._capacity * float(self._accounts.parts[owner])
+
     def longest_wait(self, width: int, ahead: int) -> float:
         """Return the rounds within which a regular job can take nodes of any run that is not regular; nan: no bound.
 

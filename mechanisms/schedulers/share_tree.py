@@ -98,7 +98,8 @@ class ShareTree:
     def _plant(self, place: str, given: float | str) -> None:
         """Add the account or user of a place."""
         if not isinstance(place, str) or not place.strip("/"):
-            raise InvalidParameterError(place="shares", value=place, legal="a place in the tree, as 'physics/ann'")
+            legal_ = "a place in the tree, as 'physics/ann' (a name that is a number in quotes: '7')"
+            raise InvalidParameterError(place="shares", value=place, legal=legal_)
         share = _SHARES.check(f"shares: {place}", given)
         stem = place.rstrip("/")
         above, _, name = stem.rpartition("/")

@@ -313,8 +313,7 @@ def _on_worlds(
     if found:
         claim, lie = found[0], found[0].deviation
         raise Broken(
-            f"{sentence(claim.job, lie, claim.truthful)}; "
-            f"replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}{_said(kind)})"
+            f"{sentence(claim)}; replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}{_said(kind)})"
         )
 
 

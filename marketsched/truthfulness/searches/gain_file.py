@@ -90,7 +90,7 @@ def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
         "seed_of_worlds": lie.seed,
         "nobody_later": situation.nobody_later,
     }
-    return _text(scenario, sentence(claim.job, lie, claim.truthful), record)
+    return _text(scenario, sentence(claim), record)
 
 
 def gain_text(scenario: Scenario, gain: Gain) -> str:

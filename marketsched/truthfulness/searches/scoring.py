@@ -2,7 +2,8 @@
 
 Gains are paired: truth and lie in the same fresh world. What a gain can be at the least follows from the largest
 payment, which is taken to be the highest value that is reported (no job pays more than its reported value); if a
-larger one is seen, V_max takes its place.
+larger one is seen, V_max takes its place, and above that nothing is confirmed. A rule that fines rarely and much may
+break this unseen: the sentence of a confirmed lie therefore states the payment that was taken for granted.
 """
 
 from __future__ import annotations
@@ -142,6 +143,11 @@ class Scores:
         truthful = max(highest, self.evaluator.truth.largest_payment)
         return -payment - highest, highest + truthful, payment
 
+    def _pays_beyond(self, candidate: Candidate) -> bool:
+        """Tell whether a payment was seen above every value that may be reported."""
+        most = self.evaluator.situation.public.max_value
+        return most is not None and candidate.largest_payment > max(most, candidate.conduct.highest_value)
+
     def _lowest(self, candidate: Candidate) -> float:
         """Return what a gain can be at the least."""
         return min([self._range(candidate)[0], *self._gains[candidate.key]])
@@ -158,6 +164,8 @@ class Scores:
     def _interval(self, candidate: Candidate) -> tuple[float, float]:
         gains, low = self._gains[candidate.key], self._lowest(candidate)
         high = max([self._range(candidate)[1], *gains])
+        if low < self._range(candidate)[0] - ROUNDING * (1 - low) or self._pays_beyond(candidate):
+            return -math.inf, high  # what was taken for granted does not hold
         _, highest = mean_interval(gains, low, high, 1 - 2 * self._failure)
         return lower_end(gains, low, self._failure, max(self.tolerance, low + ROUNDING)), highest
 

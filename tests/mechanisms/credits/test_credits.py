@@ -108,6 +108,21 @@ def test_the_bound_is_attained_when_all_is_spent_at_once():
     assert 0.98 * each.bound <= each.started - each.round <= each.bound
 
 
+def test_what_was_paid_for_nothing_and_what_no_purse_can_pay_are_counted():
+    law = [(1, 1, 0.5, None), (1, 9, 0.5, None)]
+    jobs = [
+        Job(name, "ann", StatementOfWork(1, width, DeadlineValue(5.0, 8), law), 1, 9)
+        for name, width in (("runs too long", 2), ("too dear", 10))
+    ]
+    market = Credits(
+        10, 30, shares={"ann": 1}, income=0.5, carry_rounds=4.0, start=1.0, **{**SIZES, "max_concurrency": 10}
+    )
+    played(market, jobs, 30)
+    found = market.statistics()
+    assert found["upgrades"] == 1 and found["beyond_purse"] == 1  # a purse of 20, and a job of 50 node-rounds
+    assert found["credits_spent"] == found["credits_undone"] > 0
+
+
 class Unpaid(Credits):
     """A planted fault: regular runs that are under way cost nothing, so that the bound is none."""
 
