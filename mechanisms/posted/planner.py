@@ -65,10 +65,14 @@ class Planner:
         runs).
         """
         choice = self._choose(sow, law, now)
-        launched = [start for start in choice.starts.tolist() if start >= 0]
-        quote = self.relaxed.quote(sow.concurrency, min(launched), max(launched)) if launched else None
+        quote = self.quote_of(sow.concurrency, choice)
         self.relaxed.commit(sow.concurrency, law.spread(choice.starts), law.durations, law.probabilities)
         return choice, quote
+
+    def quote_of(self, concurrency: int, choice: Choice) -> Quote | None:
+        """Return the quote that a job of this width is charged by if its plan is taken now; None: it never runs."""
+        launched = [start for start in choice.starts.tolist() if start >= 0]
+        return self.relaxed.quote(concurrency, min(launched), max(launched)) if launched else None
 
     def _choose(self, sow: StatementOfWork, law: Law, now: int) -> Choice:
         choice, failures = self.preview(sow, now, law=law)
@@ -127,11 +131,10 @@ class Planner:
         self, sow: StatementOfWork, now: int, choice: Choice, failures: NDArray[np.float64]
     ) -> Iterator[OfferedRun]:
         """Yield every run of a plan that `preview` chose, with the prices and failures it was chosen at."""
-        launched = choice.starts[choice.starts >= 0]
-        if not launched.size:
+        quote = self.quote_of(sow.concurrency, choice)
+        if quote is None:
             return
         law, horizon = sow.law, self._limits.horizon
-        quote = self.relaxed.quote(sow.concurrency, int(launched.min()), int(launched.max()))
         for g, (arrival, start) in enumerate(zip(law.group_arrivals.tolist(), choice.starts.tolist(), strict=True)):
             for k in range(law.offsets[g], law.offsets[g + 1]) if start >= 0 else ():
                 d, share = int(law.durations[k]), float(law.probabilities[k])

@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -124,7 +125,7 @@ class PostedPriceMechanism(Rounds):
         super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))
         self.epsilon = epsilon
         self.threshold = self._checked_threshold(threshold, oracle)
-        self._only_counted = eviction == "running"
+        self.only_counted = eviction == "running"
         relaxed = pricing.open((1 - self.epsilon) * self.capacity, self.limits)
         oracle.attach(self.limits, generator_of(rng), eviction)
         self._oracle = OracleInUse(oracle)
@@ -171,11 +172,25 @@ class PostedPriceMechanism(Rounds):
         Nothing is changed: draws that precede an estimate are made in a copy of the oracle. Errors as of
         `submit`.
         """
-        self._check_submission(job, sow)
-        self._oracle.check(sow.law)
-        choice, failures = self._planner.preview(sow, self._round, oracle=self._oracle.at_rest())
+        choice, failures = self._previewed(job, sow)
         runs = tuple(self._planner.runs(sow, self._round, choice, failures))
         return Offer(_launch_plan(job, sow.law, choice), runs)
+
+    @property
+    def active(self) -> tuple[ActiveJob, ...]:
+        """The jobs that have not ended, in order of submission, for audits."""
+        return tuple(self._active.values())
+
+    def plan_now(self, job: JobId, sow: StatementOfWork) -> Submission:
+        """Return what `submit` would fix now, for audits; nothing is changed. Errors as of `submit`."""
+        choice, _ = self._previewed(job, sow)
+        quote = self._planner.quote_of(sow.concurrency, choice)
+        return Submission(job, self._submissions, sow.concurrency, sow.law, choice.starts, quote)
+
+    def _previewed(self, job: JobId, sow: StatementOfWork) -> tuple[Choice, NDArray[np.float64]]:
+        self._check_submission(job, sow)
+        self._oracle.check(sow.law)
+        return self._planner.preview(sow, self._round, oracle=self._oracle.at_rest())
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that a job became ready in the current round. Ignored for a cancelled job.
@@ -357,36 +372,29 @@ class PostedPriceMechanism(Rounds):
         """Step 5: remove jobs, most recent submission first, until the load fits."""
         counted = {job: active.width for job, active in self._running.items()}
         counted.update((active.job, active.width) for active in starting)
-        newest_first = reversed(self._active)
-        jobs = overload_removals(newest_first, counted, self.capacity, only_counted=self._only_counted)
-        removed = [self._active[job] for job in jobs]
-        for active in removed:
+        jobs = overload_removals(reversed(self._active), counted, self.capacity, only_counted=self.only_counted)
+        for active in (removed := [self._active[job] for job in jobs]):
             self._remove(active)
         return removed
 
     def _remove(self, active: ActiveJob) -> None:
         del self._active[active.job]
+        ran = self._running.pop(active.job, None) is not None
         if active.start is not None:
-            ran = self._running.pop(active.job, None) is not None
-            waits = (
-                self._overdue.get(active.start + self.limits.max_duration) if ran else self._starting.get(active.start)
-            )
-            if waits is not None:
-                waits.pop(active.job, None)
+            due, when = (self._overdue, active.start + self.max_duration) if ran else (self._starting, active.start)
+            due.get(when, {}).pop(active.job, None)
         self._oracle.removed(active.job)
 
     @staticmethod
     def _removal(active: ActiveJob, now: int, *, cleared: bool = False) -> Event:
         """Name the removal in round ``now``: an eviction once the job has run (``cleared``: in it, too)."""
-        has_run = active.has_run(now + cleared)
-        return Event(now, EventKind.EVICT if has_run else EventKind.CANCEL, active.job)
+        return Event(now, EventKind.EVICT if active.has_run(now + cleared) else EventKind.CANCEL, active.job)
 
 
 def _launch_plan(job: JobId, law: Law, choice: Choice) -> LaunchPlan:
     starts = [None if s < 0 else s for s in choice.starts.tolist()]
-    cases = zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True)
-    return LaunchPlan(job, tuple(cases), choice.utility)
+    cases = tuple(zip(law.group_arrivals.tolist(), law.group_signals, starts, strict=True))
+    return LaunchPlan(job, cases, choice.utility)
 
 
-def _order(active: ActiveJob) -> int:
-    return active.submission.order
+_order = attrgetter("submission.order")

@@ -1,18 +1,32 @@
 """Short ways to the end of a play at hand lead where the whole play leads, bit by bit; false turns are seen."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from marketsched import Scenario
 from marketsched.agents.job import Job
-from marketsched.mechanisms import DeadlineValue, FirstCome, StatementOfWork, get_mechanism, register
+from marketsched.mechanisms import (
+    DeadlineValue,
+    ExponentialPricing,
+    FirstCome,
+    MonteCarloOracle,
+    PostedPriceMechanism,
+    StatementOfWork,
+    get_mechanism,
+    register,
+)
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Candidate, prepared
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations import owner_at_hand
+from marketsched.truthfulness.situations.lotteries import fate_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.short_ways import trusted
+from marketsched.truthfulness.situations.plays import Played
+from marketsched.truthfulness.situations.short_ways import ByPlan, only_statement, trusted
+from marketsched.truthfulness.situations.situation import situation_of
 
 SIZES = {"capacity": 3, "horizon": 24, "max_delay": 15}
 LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
@@ -117,6 +131,68 @@ def test_every_lie_in_built_in_scenarios_ends_as_played_whole(scenario, rule):
     arriving = [job.name for job in short.setup.jobs if job.arrival is not None]
     looks = compared(short, whole, arriving[20 :: len(arriving) // 3], 12)
     assert (looks > 0) == (scenario == "synthetic-pipelines" or rule == "two-offers")  # all that arrive are revealed
+
+
+def posted_market(seed, eviction, revealed):
+    """Return a tight market of posted prices, whose estimates are rough, so that jobs are evicted."""
+    rules = {**LIMITS, "max_delay": 15, "epsilon": -1.0, "threshold": 0.5, "eviction": eviction}
+    return MarketAtHand(
+        lambda rng: PostedPriceMechanism(3, 24, ExponentialPricing(), MonteCarloOracle(64), rng=rng, **rules),
+        jobs(seed, n=30, revealed=revealed), **SIZES, seed=seed,
+    )  # fmt: skip
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("revealed", [True, False])
+@pytest.mark.parametrize("eviction", ["all", "running"])
+def test_plans_tell_the_end_of_every_report_in_every_case(eviction, revealed, monkeypatch):
+    monkeypatch.setattr(owner_at_hand, "PLAYED_WHOLE", 0.0)
+    short, whole = (posted_market(3, eviction, revealed) for _ in range(2))
+    whole.shortens, ended = False, Counter()
+    names = [f"job {i}" for i in range(1, 30, 7)]
+    for one, other in zip(short.owners(names), whole.owners(names), strict=True):
+        for conduct in lies_of(one, 2):
+            statement = only_statement(conduct, one.truth)
+            for fate in [None, *(case.fate for case in one.own_law)]:
+                played = end(lambda: one.play(conduct, fate))  # noqa: B023
+                assert played == end(lambda: other.play(conduct, fate)), (one.name, conduct.key, fate)  # noqa: B023
+                planned = statement is not None and end(
+                    lambda: one._planned(conduct, statement, fate or fate_of(one.job))  # noqa: B023
+                )
+                if isinstance(planned, Played):
+                    ended[planned.completion is not None] += 1
+    assert short.shortens
+    assert eviction == "running" or min(ended[True], ended[False]) > 20  # of running jobs others may go first
+
+
+@pytest.mark.slow
+def test_plans_tell_the_end_in_fresh_worlds():
+    scenario = Scenario.of("stochastic-mix")
+    found = Counter()
+    for job in (40, 160):
+        situation = situation_of(scenario, job, nobody_later=True)
+        for family in default_families(situation.truth, situation.public):
+            for lie in family.members[:2]:
+                made = prepared(situation, family.name, lie)
+                for seed in range(3) if isinstance(made, Candidate) else ():
+                    world, plays = situation.stage.world(seed), situation.short_plays
+                    planned = end(lambda: plays._planned(made.conduct, world))  # noqa: B023
+                    if planned is not None:
+                        assert planned == end(lambda: plays._played(made.conduct, world))  # noqa: B023
+                        found[isinstance(planned, Played) and planned.completion is not None] += 1
+    assert found[True] > 20 and found[False] > 20
+
+
+def test_a_plan_that_tells_another_end_is_noticed(monkeypatch):
+    monkeypatch.setattr(owner_at_hand, "PLAYED_WHOLE", 1.0)
+    ends = ByPlan.ends
+    monkeypatch.setattr(ByPlan, "ends", lambda *a: (None, 0.0) if ends(*a)[0] is not None else ends(*a))
+    short, whole = (posted_market(3, "all", True) for _ in range(2))
+    whole.shortens = False
+    (one,), (other,) = short.owners(["job 1"]), whole.owners(["job 1"])
+    played = [(one.play(c), other.play(c)) for c in lies_of(one, 2)]
+    assert all(a == b for a, b in played) and any(a.completion for a, _ in played)
+    assert not short.shortens
 
 
 class Cheaper:

@@ -39,6 +39,7 @@ from marketsched.truthfulness.situations.played_owners import Recorded
 from marketsched.truthfulness.situations.plays import Played
 from marketsched.truthfulness.situations.short_plays import says_what_is_booked
 from marketsched.truthfulness.situations.short_ways import (
+    plans_tell,
     trusted,
     turns_of,
 )
@@ -113,6 +114,7 @@ class MarketAtHand:
         own = trusted(fresh.mechanism)
         self.restates = own and fresh.mechanism.reads_reports == "arrival"
         self.alone = own and fresh.mechanism.later_jobs_change_nothing
+        self.by_plan = own and plans_tell(fresh.mechanism)
         self.turns: dict[str, Turn] = {}  # of the owners that were asked for, at their arrivals
         self.ended: dict[Hashable, Played | Exception] = {}  # plays that were made elsewhere
         self._examined: list[str] = []

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marketsched.agents.conduct import Conduct, plain
+from marketsched.agents.conduct import Conduct, Statement, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
@@ -19,7 +20,8 @@ from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Sn
 from marketsched.truthfulness.situations.lotteries import fate_of, of_statement
 from marketsched.truthfulness.situations.plays import Played
 from marketsched.truthfulness.situations.promises import promise_of
-from marketsched.truthfulness.situations.short_ways import PlaysOfOne, looked, only_statement
+from marketsched.truthfulness.situations.short_ways import ByPlan, PlaysOfOne, looked, only_statement
+from marketsched.truthfulness.situations.true_owners import worth
 
 if TYPE_CHECKING:
     from marketsched.truthfulness.situations.market_at_hand import MarketAtHand  # which keeps owners at their turns
@@ -173,6 +175,9 @@ class OwnerAtHand:
         as_it_comes = comes_later and fate.arrival == self.job.arrival
         if statement is not None and as_it_comes and self._arrived is not None:
             return self._plays.from_arrival(self._arrived, conduct, statement, fate, settles=settles)
+        planned = None if noted or statement is None else self._planned(conduct, statement, fate)
+        if planned is not None:
+            return planned
         if self.market.alone:
             return self._plays.whole(self._at_turn(), conduct, fate, settles=settles, alone=True)
         return None
@@ -183,6 +188,28 @@ class OwnerAtHand:
             return None
         self.check(statement.report)  # type: ignore[arg-type]
         return looked(self.market.setup, self.job, turn, statement, fate)
+
+    def _planned(self, conduct: Conduct, statement: Statement, fate: Fate) -> Played | None:
+        """Return the end that follows from the plan of one statement, see `ByPlan`; None: it does not."""
+        if self._by_plan is None:
+            return None
+        ways, wanted = self._by_plan
+        ends = ways.ends(statement, fate, conduct.key, wanted)
+        if ends is None:
+            return None
+        completion, payment = ends
+        return Played(worth(self.job, completion, self.market.setup), payment, completion, drew=False)
+
+    @cached_property
+    def _by_plan(self) -> tuple[ByPlan, NDArray[np.int64]] | None:
+        """What plans are looked up in, and what the others want, whatever it reports; None: plans do not tell."""
+        if not self.market.by_plan or self.kept is None:
+            return None
+        setup, market = self.market.setup, self._at_turn()
+        last = self.truth.birth + setup.max_delay + (self.market.public.max_duration or setup.horizon)
+        ways = ByPlan(market, self.name, setup.horizon, last)
+        wanted = ways.wanted({})
+        return None if wanted is None else (ways, wanted)
 
     @cached_property
     def _arrived(self) -> Snapshot | None:

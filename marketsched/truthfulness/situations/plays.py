@@ -251,6 +251,12 @@ class Stage:
         """Return a copy of the market at the owner's turn."""
         return self._at(world, self.situation.truth.birth)
 
+    def fates(self, world: World) -> Mapping[str, Fate]:
+        """Return what a world makes of the jobs in the market at the owner's turn, where there is a history."""
+        assert self._past is not None
+        birth = self.situation.truth.birth
+        return self._left_open(world, birth, self._turn(self._past, birth))
+
     def _at(self, world: World, first: int) -> GuardedMarket:
         """Return a copy of the market at the owner's turn, or at the beginning of an earlier round."""
         past = world if self._past is None else self._past

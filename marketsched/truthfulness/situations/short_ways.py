@@ -5,26 +5,35 @@
   by one look at what is free at its turn, and at what it costs.
 * *From the arrival on*: the same lie, where a look is no answer (durations hidden, or the comparisons of the rule are
   noted): the play begins in the round of the arrival, where `Mechanism.restate` puts the lie in the place of the truth.
+* *By the plan*: under posted prices a job's fate depends on those submitted earlier alone (Lemma 3.1), and of all in
+  the market the last one is removed first. So until the last one is gone the earlier jobs run as they are planned, and
+  it is removed in the first round in which it and they want more nodes than there are. Its own plan is what the
+  mechanism would fix now, and no round needs to be played.
 * *Without later jobs*: where those change nothing, nobody else submits once the owner has submitted all.
 
-The second and the third rest on what the mechanism states, and are for rules of the package alone, which are tested for
-it. Of all a share, drawn at random, is played whole as well: see `OwnerAtHand.play`.
+All but looks rest on what the mechanism states, and are for rules of the package alone, which are tested for it. Of all
+a share, drawn at random, is played whole as well: see `OwnerAtHand.play`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Attempt, Conduct, Statement
 from marketsched.agents.job import Job
-from marketsched.agents.loop import Fate
+from marketsched.agents.loop import Fate, Happens
 from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms.columns import Outcomes, Turn
+from marketsched.mechanisms.columns import Outcomes, Turn, follows
 from marketsched.mechanisms.forwarding import Forwarding
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.posted.active_job import ActiveJob, Submission
+from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.played_owners import OneLies
@@ -103,6 +112,102 @@ def looked(setup: MarketSetup, job: Job, turn: Turn, statement: Statement, fate:
         return Played(0.0, 0.0, None, drew=False)
     completion = start + duration
     return Played(worth(job, completion, setup), payment, completion, drew=False)
+
+
+Ends = tuple[int | None, float]  # completion, and payment in credits
+
+
+def plans_tell(mechanism: Mechanism) -> TypeGuard[PostedPriceMechanism]:
+    """Tell whether a mechanism is that of posted prices, none of whose rules is replaced: its plans tell the end."""
+    return isinstance(mechanism, PostedPriceMechanism) and follows(mechanism, PostedPriceMechanism)
+
+
+class ByPlan:
+    """What reports of the job that is submitted last would bring, in a market at the turn of its owner.
+
+    Parameters
+    ----------
+    market : GuardedMarket
+        At that turn; it is looked at, and not played on.
+    job : str
+        Name of the owner's job.
+    horizon, last : int
+        T; and the last round that matters to the job, at most T.
+    """
+
+    def __init__(self, market: GuardedMarket, job: str, horizon: int, last: int) -> None:
+        assert plans_tell(market.mechanism)
+        self._mechanism = market.mechanism
+        self._job, self._capacity, self._first = job, market.capacity, market.now
+        self._horizon, self._last = horizon, min(horizon, last)
+        self._others = [(market.entries[each.job], each) for each in self._mechanism.active]
+        self._plans: dict[Hashable, Submission] = {}
+
+    def wanted(self, fates: Mapping[Any, Happens]) -> NDArray[np.int64] | None:
+        """Return the nodes that the earlier jobs want in each round from this one on, if none is removed.
+
+        ``fates`` are what happens to some of them, by name, where that is not what their entries in the market say.
+        None: earlier ones are removed while the last one stays, by the rule over running jobs.
+        """
+        steps, longest = np.zeros(self._last - self._first + 2, np.int64), self._mechanism.limits.max_duration
+        for entry, job in self._others:
+            fate = entry.fate if entry.withdrawn else fates.get(job.job, entry.fate)
+            start = self._start_of(job, fate)
+            if start is not None:
+                runs = longest if fate.duration is None or job.width < entry.nodes else min(fate.duration, longest)
+                steps[min(max(start - self._first, 0), steps.size - 1)] += job.width
+                steps[min(max(start + runs - self._first, 0), steps.size - 1)] -= job.width
+        wanted: NDArray[np.int64] = np.cumsum(steps)[:-1]
+        return None if self._mechanism.only_counted and (wanted > self._capacity).any() else wanted
+
+    def _start_of(self, job: ActiveJob, fate: Happens) -> int | None:
+        """Return when an earlier job starts, or has started; None: never."""
+        if job.start is not None or fate.arrival is None:
+            return job.start
+        arrival, plan = max(fate.arrival, self._first), job.submission
+        case = plan.law.group_of(arrival, fate.signal) if arrival <= self._horizon else None
+        start = -1 if case is None else int(plan.starts[case])
+        return start if start >= 0 else None
+
+    def ends(self, statement: Statement, fate: Fate, key: Hashable, wanted: NDArray[np.int64]) -> Ends | None:
+        """Return completion and payment under the one statement of a conduct; None: only a play shows them.
+
+        Parameters
+        ----------
+        statement : Statement
+            Submitted at the turn.
+        fate : Fate
+            What happens to the job.
+        key : hashable
+            Tells the report from others.
+        wanted : ndarray of int
+            As from `wanted`, in the same world.
+
+        Raises
+        ------
+        InvalidReportError
+            If the mechanism refuses the report.
+        """
+        report, part = statement.report, statement.part(fate)
+        if not isinstance(report, StatementOfWork) or report.shapes or part is None or part.arrival is None:
+            return None
+        if key not in self._plans:
+            self._plans[key] = self._mechanism.plan_now(self._job, report)
+        plan = self._plans[key]
+        arrival = max(part.arrival, self._first)
+        case = plan.law.group_of(arrival, part.signal) if arrival <= self._horizon else None
+        start = -1 if case is None else int(plan.starts[case])
+        runs = part.duration if report.concurrency >= statement.nodes else None
+        longest = self._mechanism.limits.max_duration
+        if start < 0 or plan.quote is None or runs is None or runs > longest or start + runs - 1 > self._horizon:
+            return None, 0.0  # it is dropped, or evicted in the end
+        before, beside = (
+            slice(max(0, a - self._first), b - self._first) for a, b in ((0, start), (start, start + runs))
+        )
+        crowded = bool((wanted[beside] + plan.width > self._capacity).any())
+        if not self._mechanism.only_counted:
+            crowded |= bool((wanted[before] > self._capacity).any())
+        return (None, 0.0) if crowded else (start + runs, float(plan.quote.price(start, runs)))
 
 
 class PlaysOfOne:
