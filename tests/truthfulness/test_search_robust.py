@@ -17,7 +17,7 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event
-from marketsched.truthfulness import Situation, search
+from marketsched.truthfulness import Situation, score, search
 from small_mechanisms import BIDDER, ONE_ROUND, UNIFORM, HighestBid, OpenMarket, auction, rivals
 
 # --- what is broken is named, and the rest goes on ------------------------------------------------------
@@ -246,6 +246,28 @@ def test_what_a_mechanism_draws_after_the_turn_is_drawn_anew_in_each_play(histor
     found = search(situation, budget_seconds=None, max_plays=3000)
     assert not found.exact and not found.failures
     assert found.best(inside_model=True) is None
+
+
+class Fines(HighestBid):
+    """A flat fee of 6 for the truth; under any other report a fine, now and then, and else nothing."""
+
+    def __init__(self, rng, fine):
+        super().__init__("first")
+        self.rng, self.fine = rng, fine
+
+    def complete(self, job):
+        event = super().complete(job)
+        false = self.bids[job].value.highest != BIDDER.value.highest
+        paid = (self.fine if self.rng.random() < 0.05 else 0.0) if false else 6.0
+        return Event(event.round, event.kind, job, event.completion, paid)
+
+
+@pytest.mark.parametrize(("fine", "granted"), [(4.0, 5.0), (19.0, 20.0), (40.0, 40.0)])
+def test_a_gain_rests_on_the_largest_payment_and_above_every_value_on_none(fine, granted):
+    """The lie pays on average; but nothing limits what a rule may still ask for that asks for more than any value."""
+    found = score(Situation(lambda rng: Fines(rng, fine), BIDDER, **ONE_ROUND), ScaleValue(0.5), worlds=400)
+    assert found.gain_mean > 3 and found.largest_payment == granted
+    assert found.confirmed == (fine <= 20) and (found.gain_low == -np.inf) == (fine > 20)
 
 
 @pytest.mark.parametrize(
