@@ -100,7 +100,7 @@ def share_of_means(part: ArrayLike, whole: ArrayLike, confidence: float = CONFID
     Examples
     --------
     >>> [round(x, 3) for x in share_of_means([1.0, 3.0, 2.0], [10.0, 20.0, 10.0])]
-    [0.15, 0.053, 0.247]
+    [0.15, 0.057, 0.243]
     """
     parts, wholes = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
     there = (wholes > 0.0) & np.isfinite(parts)

@@ -18,6 +18,7 @@ SMALL = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_owners_who_tell_the_truth_get_what_the_policy_earns_slot_by_slot(name):

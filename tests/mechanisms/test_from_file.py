@@ -156,6 +156,7 @@ def test_what_a_scenario_names_lies_beside_it_or_here(folder, monkeypatch):
     assert (there["workload"]["path"], there["mechanism"]) == ("../jobs.swf", "../own_rule.py:FirstPrice")
 
 
+@pytest.mark.compiled
 def test_an_edited_file_is_run_anew_by_the_next_question(folder):
     """In a notebook: the second answer is that of the new text, though as long and written in the same second."""
     paid = [run("stochastic-mix", 1, mechanism="own_rule.py:FirstPrice").outcome["revenue"]]

@@ -171,6 +171,7 @@ def test_close_to_the_relaxed_optimum_in_a_fraction_of_its_time(record_property)
     assert ratio > 2
 
 
+@pytest.mark.compiled
 def test_scale_of_the_values_does_not_matter():
     jobs, capacity = market(200, 60, 1.5, seed=5)
     scaled = replace(jobs, step_values=jobs.step_values * 2.0**20)
@@ -200,6 +201,7 @@ def test_no_jobs_no_welfare():
     assert dual_bound(jobs, 2, 4).value == 0.0
 
 
+@pytest.mark.compiled
 def test_a_good_start_is_kept():
     jobs, capacity = market(300, 80, 1.5, seed=7)
     good = dual_bound(jobs, capacity, 80)

@@ -80,7 +80,8 @@ def _show(result: SweepResult, as_json: bool) -> None:
         earlier = f", {kept:,} of them earlier" if kept else ""
         typer.echo(f"{result.finished:,} of {result.runs:,} runs finished{earlier}, in {result.seconds:.1f} s")
         _show_failed(result)
-    typer.echo(f"written to {result.out}: marketsched report {result.out} shows its figures", err=as_json)
+    shows = f": marketsched report {result.out} shows its figures" if result.finished else ""
+    typer.echo(f"written to {result.out}{shows}", err=as_json)
     if not result.complete:
         left = result.runs - result.finished
         to_go = f" with {left:,} runs to go" if left else ""  # failed ones that were to be made again are finished

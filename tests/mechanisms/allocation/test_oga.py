@@ -241,6 +241,7 @@ def test_the_view_is_the_state_and_cannot_be_written():
         flat[0] = 1.0
 
 
+@pytest.mark.compiled
 def test_copies_go_their_own_way():
     rng = np.random.default_rng(12)
     policy = OgaSched(random_cluster(rng, n_instances=5000), 10, threads=2)

@@ -42,6 +42,7 @@ def test_regret_stays_below_the_bound_for_these_arrivals(draw, gain, step):
         assert regret <= cluster.regret_bound(horizon)
 
 
+@pytest.mark.compiled
 def test_the_bound_holds_for_the_step_of_its_proof_and_not_for_that_of_each_slots_gradient():
     """One port has a job in a tenth of the slots, on a large instance that the other, of 100 small ones, wants, too."""
     channels = np.zeros((2, 100), dtype=bool)

@@ -255,6 +255,7 @@ def test_best_price_beats_a_fine_grid_of_prices(search):
     assert best_first_come(table, 3, HORIZON, **search).welfare >= 0.99 * grid
 
 
+@pytest.mark.compiled
 def test_a_coarse_search_finds_nearly_the_same_price_with_a_third_of_the_plays():
     day = synthetic_pipelines(rng=1)
     sizes = {"horizon": day.horizon, "max_delay": day.max_delay, "max_duration": day.max_duration}

@@ -53,6 +53,7 @@ def certain(job):
     return job._replace(truth=StatementOfWork(sow.birth, sow.concurrency, sow.value, rows))
 
 
+@pytest.mark.compiled
 def test_shapes_decide_as_widths_do():
     """On one node of four slots shapes of so many tasks decide as widths on four nodes do."""
     cluster = Cluster((Resource("slot"),), (NodeGroup("x", "any", 1, {"slot": 4}),))

@@ -388,6 +388,7 @@ def test_a_job_that_is_worth_nothing(exact):
         assert certificate.regret_lower == certificate.regret_upper == certificate.truthful_utility == 0.0
 
 
+@pytest.mark.compiled
 def test_auto_enumerates_where_that_is_cheap_and_draws_where_it_is_not(monkeypatch):
     market = busy_market(oracle=MonteCarloOracle(64))
     assert certify(market, FLEXIBLE, rng=0).samples is None

@@ -122,6 +122,7 @@ def test_the_width_falls_with_the_number_of_paths():
         assert widths[1] < widths[0] / 2.5 and widths[2] < widths[1] / 2.5  # 4 at most, in the limit
 
 
+@pytest.mark.compiled
 def test_both_ends_meet_a_known_regret():
     """With many paths the sandwich is narrow, and its lie is one that pays when submitted."""
     market, truth = revealed_market()
@@ -184,6 +185,7 @@ def test_many_paths_are_drawn_in_parts(monkeypatch):
     assert certificate.regret_lower <= 0.92 <= certificate.regret_upper
 
 
+@pytest.mark.compiled
 def test_estimates_from_paths_are_certified_with_other_paths():
     """A mechanism whose own few paths misled it: the certificate shows what that costs, as oracle error."""
     costs = []

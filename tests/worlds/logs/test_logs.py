@@ -165,6 +165,7 @@ def test_draws_are_paired():
     assert "queues" in market_of(queued, Window(), LogRule(), rng=5).notes["classes"]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("durations", ["hidden", "revealed"])
 def test_a_log_is_a_scenario(tmp_path, durations):
     drawn(60).to_csv(tmp_path / "mine.csv", index=False)
