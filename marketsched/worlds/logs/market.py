@@ -137,6 +137,12 @@ def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[s
     if window.capacity is None and machine is None:
         load = f"load = {window.load:g}" if window.load is not None else "a load of 1.2"
         found.append(f"the log does not say how many nodes there were: their number is made up for {load} (--nodes N)")
+    widest = int(runs["processors"].max())
+    if window.capacity is None and window.load is None and machine is not None and widest > machine:
+        found.append(
+            f"the log says that there are {machine:,} nodes, and a job has {widest:,}: there are as many here "
+            f"(--set workload.max_concurrency={machine} leaves wider jobs out)"
+        )
     span, typical = float(runs["submit_s"].iloc[-1] - runs["submit_s"].iloc[0]), float(runs["run_s"].median())
     if len(runs) > 1 and span < typical:
         found.append(

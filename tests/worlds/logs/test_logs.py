@@ -90,6 +90,16 @@ def test_numbers_that_no_machine_has_are_left_out_and_counted():
     assert log.counted == left_out
 
 
+def test_a_job_wider_than_the_machine_of_the_log_is_said_above_all(swf):
+    """One slip in a row would make the machine as wide, and every load none."""
+    log = swf_log(swf([swf_line(i, 60 * i, 600, width=99 if i == 5 else 2) for i in range(1, 31)]))
+    market = market_of(log, Window(), LogRule(), rng=0)
+    said = "the log says that there are 16 nodes, and a job has 99: there are as many here"
+    assert market.capacity == 99 and said in market.notes["warnings"]
+    without = market_of(log, Window(max_concurrency=16), LogRule(), rng=0)
+    assert without.capacity == 16 and said not in without.notes["warnings"]
+
+
 def test_requested_times_are_announced_and_real_ones_happen(swf):
     lines = [swf_line(i, 600 * i, 100 * i, requested=1200 if i % 3 else -1) for i in range(1, 31)]
     log = swf_log(swf(lines))
