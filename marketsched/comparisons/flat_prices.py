@@ -149,9 +149,8 @@ def paired_differences(runs: pd.DataFrame, confidence: float, rival: pd.DataFram
         of the mean bound on OPT; NaN where there is none. ``over_rival`` is that to the rival.
     """
     found: dict[str, float] = {}
-    for name in FLAT:
-        differences = runs["welfare"] - runs[name] if name in runs else np.full(len(runs), np.nan)
-        found |= bound_share(f"over_{name}", differences, runs, confidence)
+    for name, flat in runs.reindex(columns=FLAT).items():
+        found |= bound_share(f"over_{name}", runs["welfare"] - flat, runs, confidence)
     if rival is not None:
         other = rival.set_index("seed")["welfare"].reindex(runs["seed"]).to_numpy()
         found |= bound_share("over_rival", runs["welfare"] - other, runs, confidence)
@@ -161,10 +160,8 @@ def paired_differences(runs: pd.DataFrame, confidence: float, rival: pd.DataFram
 def flat_shares(runs: pd.DataFrame, confidence: float) -> dict[str, float]:
     """Return what first-come at flat prices earned as a share of the bound on OPT: ``NAME_share`` with its interval."""
     found: dict[str, float] = {}
-    for name in FLAT:
-        found |= bound_share(
-            f"{name}_share", runs[name] if name in runs else np.full(len(runs), np.nan), runs, confidence
-        )
+    for name, flat in runs.reindex(columns=FLAT).items():
+        found |= bound_share(f"{name}_share", flat, runs, confidence)
     return found
 
 

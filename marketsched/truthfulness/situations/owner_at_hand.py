@@ -205,9 +205,8 @@ class OwnerAtHand:
         """What plans are looked up in, and what the others want, whatever it reports; None: plans do not tell."""
         if not self.market.by_plan or self.kept is None:
             return None
-        setup, market = self.market.setup, self._at_turn()
-        last = self.truth.birth + setup.max_delay + (self.market.public.max_duration or setup.horizon)
-        ways = ByPlan(market, self.name, setup.horizon, last)
+        setup = self.market.setup
+        ways = ByPlan(self._at_turn(), self.name, setup.horizon, setup.max_delay)
         wanted = ways.wanted({})
         return None if wanted is None else (ways, wanted)
 

@@ -103,8 +103,7 @@ class ShortPlays:
         with suppress(MechanismFault):  # which comes up again when the truth is played
             market = self._stage.at_turn(self._stage.world(0))
             if trusted(market.mechanism) and plans_tell(market.mechanism):
-                last = s.truth.birth + s.max_delay + market.mechanism.limits.max_duration
-                return ByPlan(market, s.name, s.horizon, last)
+                return ByPlan(market, s.name, s.horizon, s.max_delay)
         return None
 
     def _settling(self, conduct: Conduct, world: World) -> Played:

@@ -32,7 +32,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import Outcomes, Turn, follows
 from marketsched.mechanisms.forwarding import Forwarding
 from marketsched.mechanisms.mechanism import Mechanism
-from marketsched.mechanisms.posted.active_job import ActiveJob, Submission
+from marketsched.mechanisms.posted.active_job import Submission
 from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
@@ -131,15 +131,15 @@ class ByPlan:
         At that turn; it is looked at, and not played on.
     job : str
         Name of the owner's job.
-    horizon, last : int
-        T; and the last round that matters to the job, at most T.
+    horizon, max_delay : int
+        T and S, rounds: what comes after S and the longest run does not matter to the job.
     """
 
-    def __init__(self, market: GuardedMarket, job: str, horizon: int, last: int) -> None:
+    def __init__(self, market: GuardedMarket, job: str, horizon: int, max_delay: int) -> None:
         assert plans_tell(market.mechanism)
-        self._mechanism = market.mechanism
+        self._mechanism, self._longest = market.mechanism, market.mechanism.limits.max_duration
         self._job, self._capacity, self._first = job, market.capacity, market.now
-        self._horizon, self._last = horizon, min(horizon, last)
+        self._horizon, self._last = horizon, min(horizon, market.now + max_delay + self._longest)
         self._others = [(market.entries[each.job], each) for each in self._mechanism.active]
         self._plans: dict[Hashable, Submission] = {}
 
@@ -149,10 +149,10 @@ class ByPlan:
         ``fates`` are what happens to some of them, by name, where that is not what their entries in the market say.
         None: earlier ones are removed while the last one stays, by the rule over running jobs.
         """
-        steps, longest = np.zeros(self._last - self._first + 2, np.int64), self._mechanism.limits.max_duration
+        steps, longest = np.zeros(self._last - self._first + 2, np.int64), self._longest
         for entry, job in self._others:
             fate = entry.fate if entry.withdrawn else fates.get(job.job, entry.fate)
-            start = self._start_of(job, fate)
+            start = self._start_of(job.submission, fate) if job.start is None else job.start
             if start is not None:
                 runs = longest if fate.duration is None or job.width < entry.nodes else min(fate.duration, longest)
                 steps[min(max(start - self._first, 0), steps.size - 1)] += job.width
@@ -160,11 +160,11 @@ class ByPlan:
         wanted: NDArray[np.int64] = np.cumsum(steps)[:-1]
         return None if self._mechanism.only_counted and (wanted > self._capacity).any() else wanted
 
-    def _start_of(self, job: ActiveJob, fate: Happens) -> int | None:
-        """Return when an earlier job starts, or has started; None: never."""
-        if job.start is not None or fate.arrival is None:
-            return job.start
-        arrival, plan = max(fate.arrival, self._first), job.submission
+    def _start_of(self, plan: Submission, fate: Happens) -> int | None:
+        """Return when a job that has not arrived starts; None: never."""
+        if fate.arrival is None:
+            return None
+        arrival = max(fate.arrival, self._first)
         case = plan.law.group_of(arrival, fate.signal) if arrival <= self._horizon else None
         start = -1 if case is None else int(plan.starts[case])
         return start if start >= 0 else None
@@ -194,19 +194,15 @@ class ByPlan:
         if key not in self._plans:
             self._plans[key] = self._mechanism.plan_now(self._job, report)
         plan = self._plans[key]
-        arrival = max(part.arrival, self._first)
-        case = plan.law.group_of(arrival, part.signal) if arrival <= self._horizon else None
-        start = -1 if case is None else int(plan.starts[case])
-        runs = part.duration if report.concurrency >= statement.nodes else None
-        longest = self._mechanism.limits.max_duration
-        if start < 0 or plan.quote is None or runs is None or runs > longest or start + runs - 1 > self._horizon:
+        start, runs = self._start_of(plan, part), part.duration if report.concurrency >= statement.nodes else None
+        if start is None or plan.quote is None or runs is None:
             return None, 0.0  # it is dropped, or evicted in the end
-        before, beside = (
-            slice(max(0, a - self._first), b - self._first) for a, b in ((0, start), (start, start + runs))
-        )
-        crowded = bool((wanted[beside] + plan.width > self._capacity).any())
+        if runs > self._longest or start + runs - 1 > self._horizon:
+            return None, 0.0
+        begin = start - self._first
+        crowded = bool((wanted[begin : begin + runs] + plan.width > self._capacity).any())
         if not self._mechanism.only_counted:
-            crowded |= bool((wanted[before] > self._capacity).any())
+            crowded |= bool((wanted[:begin] > self._capacity).any())
         return (None, 0.0) if crowded else (start + runs, float(plan.quote.price(start, runs)))
 
 

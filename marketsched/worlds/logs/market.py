@@ -137,12 +137,6 @@ def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[s
     if window.capacity is None and machine is None:
         load = f"load = {window.load:g}" if window.load is not None else "a load of 1.2"
         found.append(f"the log does not say how many nodes there were: their number is made up for {load} (--nodes N)")
-    widest = int(runs["processors"].max())
-    if window.capacity is None and window.load is None and machine is not None and widest > machine:
-        found.append(
-            f"the log says that there are {machine:,} nodes, and a job has {widest:,}: there are as many here "
-            f"(--set workload.max_concurrency={machine} leaves wider jobs out)"
-        )
     span, typical = float(runs["submit_s"].iloc[-1] - runs["submit_s"].iloc[0]), float(runs["run_s"].median())
     if len(runs) > 1 and span < typical:
         found.append(
@@ -332,7 +326,13 @@ def _workload(
         load = 1.2 if window.load is None else window.load
         capacity, why = round(work / birth_rounds / load), f"made for a load of {load:g}"
     if why == "the machine of the log":
-        capacity, why = (capacity, why) if capacity >= widest else (widest, f"{why}, as wide as its widest job")
+        if capacity < widest:
+            said = (
+                f"the log says that there are {capacity:,} nodes, and a job has {widest:,}: there are as many here "
+                f"(--set workload.max_concurrency={capacity} leaves wider jobs out)"
+            )
+            notes = {**notes, "warnings": "\n".join([*str(notes.get("warnings", "")).splitlines(), said])}
+            capacity, why = widest, f"{why}, as wide as its widest job"
     elif window.capacity is None and 2 * capacity < 3 * widest:
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
