@@ -1,4 +1,4 @@
-"""The figure of the landing page, two panels that a telephone can show: a table of mechanisms, and a log.
+"""The figure of the landing page, two panels that a telephone can show: a market and a log, tables of docs/measured/.
 
 python docs/landing_figure.py    # writes examples/figures/landing.png
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import pandas as pd
 
 from marketsched import figure_style
 
@@ -17,47 +18,48 @@ ROOT = Path(__file__).resolve().parent.parent
 Lines = dict[str, tuple[str, tuple[float, float], str, str, str | None]]
 PANELS: tuple[
     tuple[str, str, str, Lines], ...
-] = (  # page, table, title; by column: label, its place, colour, line, marker
+] = (  # CSV file, its market or all rows, title; by column: label, its place, colour, line, marker
     (
-        "mechanisms-measured",
+        "mechanisms",
         "synthetic-pipelines",
         "a day of pipelines, durations shown",
         {
-            "`bid-price`": ("bid prices", (1.5, 97), "C0", "-", "o"),
-            "`posted-price`": ("posted prices,\npromised at birth", (1.55, 56), "C2", "-", "D"),
-            "first come at 0": ("first come,\nfirst served", (0.72, 36), "0.35", ":", None),
+            "bid-price": ("bid prices", (1.5, 97), "C0", "-", "o"),
+            "posted-price": ("posted prices,\npromised at birth", (1.55, 56), "C2", "-", "D"),
+            "first come at price 0": ("first come,\nfirst served", (0.72, 36), "0.35", ":", None),
         },
     ),
     (
-        "schedulers",
-        "HPC2N",
+        "schedulers-hpc2n",
+        "",
         "a log of a real cluster, durations hidden",
         {
-            "`two-offers`": ("two offers", (1.1, 87), "C0", "-", "o"),
-            "`easy-backfill:order=class:kill=false`": ("EASY by class", (1.17, 62), "C2", "-", "D"),
-            "`easy-backfill:kill=false`": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
+            "two-offers": ("two offers", (1.1, 87), "C0", "-", "o"),
+            "easy-backfill:order=class:kill=false": ("EASY by class", (1.17, 62), "C2", "-", "D"),
+            "easy-backfill:kill=false": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
         },
     ),
 )
 
 
-def table_of(page: str, market: str) -> dict[str, list[tuple[float, float]]]:
-    """Return means and half widths by column, per cent of the bound, of one market's table on the page."""
-    block = page.split(f"**{market}**")[1].split("\n\n")[1]
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines())
-    found: dict[str, list[tuple[float, float]]] = {"load": [(float(row[0]), 0.0) for row in rows]}
-    for place, name in enumerate(head[1:], 1):
-        cells = (re.findall(r"[-+]?[\d.]+", row[place]) for row in rows)
-        found[name] = [(float(mean), float(half)) for mean, half in cells]
+def table_of(name: str, market: str) -> dict[str, list[tuple[float, float]]]:
+    """Return means and half widths by column, per cent of the bound, of a CSV file of docs/measured/."""
+    table = pd.read_csv(ROOT / f"docs/measured/{name}.csv", dtype=str)
+    if market:
+        table = table[table["market"] == market].drop(columns="market")
+    found = {"load": [(float(load), 0.0) for load in table.pop("load")]}
+    for column in table:
+        cells = (re.findall(r"[-+]?[\d.]+", cell) for cell in table[column])
+        found[str(column)] = [(float(mean), float(half)) for mean, half in cells]
     return found
 
 
-def panel(axis: Any, page: str, market: str, title: str, lines: Lines) -> None:
+def panel(axis: Any, name: str, market: str, title: str, lines: Lines) -> None:
     """Draw one table."""
-    table = table_of((ROOT / f"docs/{page}.md").read_text(), market)
+    table = table_of(name, market)
     loads = [load for load, _ in table["load"]]
-    for name, (label, place, colour, line, marker) in lines.items():
-        means, halves = zip(*table[name], strict=True)
+    for column, (label, place, colour, line, marker) in lines.items():
+        means, halves = zip(*table[column], strict=True)
         axis.errorbar(loads, means, halves, color=colour, ls=line, marker=marker, ms=5, lw=2.2, capsize=2)
         axis.text(*place, label, color=colour, fontsize=12)
     ticks = [load for load in (0.5, 0.7, 1, 1.5, 2, 3) if load in loads]
@@ -72,8 +74,8 @@ def main() -> None:
     """Draw the panels."""
     plt.rcParams.update(figure_style())
     fig, axes = plt.subplots(2, figsize=(5.2, 6.8), layout="constrained")
-    for axis, (page, market, title, lines) in zip(axes, PANELS, strict=True):
-        panel(axis, page, market, title, lines)
+    for axis, (name, market, title, lines) in zip(axes, PANELS, strict=True):
+        panel(axis, name, market, title, lines)
     axes[-1].set_xlabel("load: work asked for, over what the nodes can do", fontsize=11)
     fig.savefig(ROOT / "examples/figures/landing.png", dpi=130)
 

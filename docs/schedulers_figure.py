@@ -1,4 +1,4 @@
-"""The figure of docs/schedulers.md: its table of other logs, a dot for each rule, log and load.
+"""The figure of docs/schedulers.md: docs/measured/schedulers.csv, a dot for each rule, log and load.
 
 python docs/schedulers_figure.py    # writes examples/figures/schedulers.png
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.axes import Axes
 
 from marketsched import figure_style
@@ -15,23 +16,21 @@ from marketsched import figure_style
 ROOT = Path(__file__).resolve().parent.parent
 LOADS = ("0.7", "1", "1.5")
 RULES = {  # column of the table: label, colour, marker; the first is drawn last
-    "`two-offers`": ("two offers", "C0", "o"),
-    "`easy-backfill:order=class`": ("EASY, three queues by class", "C2", "D"),
-    "`credits`": ("credits", "C1", "s"),
-    "`fair-share`": ("fair share", "0.35", "^"),
-    "`easy-backfill`": ("EASY, first come first served", "0.65", "v"),
+    "two-offers": ("two offers", "C0", "o"),
+    "easy-backfill:order=class": ("EASY, three queues by class", "C2", "D"),
+    "credits": ("credits", "C1", "s"),
+    "fair-share": ("fair share", "0.35", "^"),
+    "easy-backfill": ("EASY, first come first served", "0.65", "v"),
 }
 CELLS = dict[str, dict[str, list[float]]]  # log: rule: per cent of the bound, by load
 
 
-def cells_of(page: str) -> CELLS:
-    """Return the table below the heading, without its means and the logs on which all rules get everything."""
-    block = "| |" + page.split("### On other logs")[1].split("\n\n| |")[1].split("\n\n")[0]
-    head, _, *rows = ([cell.strip() for cell in line.split("|")] for line in block.splitlines())
+def cells_of(path: Path) -> CELLS:
+    """Return the table of a CSV file, without the logs on which all rules get everything."""
+    table = pd.read_csv(path, dtype={"load": str})
     found = {
-        row[1]: {rule: [float(x) for x in cell.split(",")] for rule, cell in zip(head[2:-1], row[2:-1], strict=True)}
-        for row in rows
-        if "mean" not in row[1]
+        str(log): {rule: [float(rows.loc[load, rule]) for load in LOADS] for rule in RULES}
+        for log, rows in table.set_index("load").groupby("log", sort=False)
     }
     return {log: rules for log, rules in found.items() if min(map(min, rules.values())) < 99.0}
 
@@ -53,7 +52,7 @@ def panel(axis: Axes, cells: CELLS, place: int) -> None:
 def main() -> None:
     """Draw a panel for each load."""
     plt.rcParams.update(figure_style())
-    cells = cells_of((ROOT / "docs/schedulers.md").read_text(encoding="utf-8"))
+    cells = cells_of(ROOT / "docs/measured/schedulers.csv")
     fig, axes = plt.subplots(1, len(LOADS), figsize=(10.4, 5.0), sharey=True, layout="constrained")
     for place, axis in enumerate(axes):
         panel(axis, cells, place)

@@ -48,12 +48,12 @@ def test_every_trace_is_listed_with_its_files_and_licence():
     assert listed == {trace.name: (list(trace.files), trace.licence) for trace in TRACES.values()}
 
 
-def test_figures_that_are_drawn_from_tables_of_pages_find_them():
+def test_figures_that_are_drawn_from_measured_tables_find_them():
     landing, schedulers = (runpy.run_path(str(ROOT / f"docs/{name}_figure.py")) for name in ("landing", "schedulers"))
-    for page, market, _, lines in landing["PANELS"]:
-        table = landing["table_of"]((ROOT / f"docs/{page}.md").read_text(), market)
+    for name, market, _, lines in landing["PANELS"]:
+        table = landing["table_of"](name, market)
         assert set(lines) < set(table) and len(table["load"]) >= 3
-    cells = schedulers["cells_of"]((ROOT / "docs/schedulers.md").read_text())
+    cells = schedulers["cells_of"](ROOT / "docs/measured/schedulers.csv")
     assert len(cells) >= 10 and all({len(cell) for cell in rules.values()} == {3} for rules in cells.values())
 
 
