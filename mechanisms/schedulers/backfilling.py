@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -57,6 +58,36 @@ def backfilled(queue: Sequence[tuple[int, int]], free: int, ends: Iterable[tuple
     return list(starts.tolist())
 
 
+class _Jobs(NamedTuple):
+    """What the rounds read of jobs; see `JobColumns`."""
+
+    arrivals: NDArray[np.int64]  # (n,), rounds
+    durations: NDArray[np.int64]  # (n,), rounds that the work really takes
+    widths: NDArray[np.int64]  # (n,), nodes
+    walls: NDArray[np.int64]  # (n,), wall times, rounds
+    most: NDArray[np.int64]  # (n,), the longest run, rounds
+    last_starts: NDArray[np.int64]  # (n,), the last round in which a start could be worth anything
+    stops: NDArray[np.int64]  # (n,), the round in which a run is stopped
+    keys: NDArray[np.int64]  # (n,), the order of the queue: smaller ones first
+
+
+class _Releases(NamedTuple):
+    """When nodes become free: by wall times, in truth, and as reserved."""
+
+    freed: NDArray[np.int64]  # (T + longest wall time + 3,), nodes that become free by wall times, by round
+    ending: NDArray[np.int64]  # (T + 2,), by round: the last job whose run is over before it; -1: none
+    before: NDArray[np.int64]  # (n,), the job that ends with it; -1: none
+    reserved: NDArray[np.int64]  # (n,), the round in which a start is reserved; 0: none
+
+
+class _Outcomes(NamedTuple):
+    """What the rounds fill of `Outcomes`."""
+
+    starts: NDArray[np.int64]  # (n,), rounds
+    left: NDArray[np.int64]  # (n,), rounds
+    endings: NDArray[np.uint8]  # (n,), `Ending`
+
+
 @dataclass(eq=False)
 class QueuePlay:
     """A queue between two rounds.
@@ -86,33 +117,29 @@ class QueuePlay:
 
     def __post_init__(self) -> None:
         jobs, limits, n = self.jobs, self.limits, self.jobs.n
-        self._walls = np.minimum(jobs.wall_times, limits.max_duration)
-        self._most = np.full(n, limits.max_duration)
-        if self.kill:
-            self._most = np.minimum(self._walls + self.grace, limits.max_duration)
-        self._useful = jobs.useful(limits.max_delay, limits.horizon)
-        never = limits.horizon + limits.max_duration + 1
-        self._last_starts = self._useful - jobs.shortest if self.drop_hopeless else np.full(n, limits.horizon)
-        self._stops = self._useful if self.stop_at_deadline else np.full(n, never)
-        longest = int(self._walls.max(initial=1))
-        self._freed = np.zeros(limits.horizon + longest + 3, np.int64)  # nodes that become free by wall times, by round
-        self._ending = np.full(limits.horizon + 2, -1)  # the last job whose run is over before this round
-        self._before = np.full(n, -1)  # the one that ends with it
-        self._reserved = np.zeros(n, np.int64)
-        self._keys = self.line.places(jobs, self._walls)
+        walls, longest_run = np.minimum(jobs.wall_times, limits.max_duration), limits.max_duration
+        most = np.minimum(walls + self.grace, longest_run) if self.kill else np.full(n, longest_run)
+        useful = jobs.useful(limits.max_delay, limits.horizon)
+        last_starts = useful - jobs.shortest if self.drop_hopeless else np.full(n, limits.horizon)
+        stops = useful if self.stop_at_deadline else np.full(n, limits.horizon + longest_run + 1)
+        keys = self.line.places(jobs, walls)
+        self._jobs = _Jobs(jobs.arrivals, jobs.durations, jobs.widths, walls, most, last_starts, stops, keys)
+        self._releases = _Releases(
+            freed=np.zeros(limits.horizon + int(walls.max(initial=1)) + 3, np.int64),
+            ending=np.full(limits.horizon + 2, -1),
+            before=np.full(n, -1),
+            reserved=np.zeros(n, np.int64),
+        )
         self._queue = np.zeros(0, np.int64)
         self._free = limits.capacity
 
     def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
         """Play rounds ``first .. until``; fill what becomes of the jobs that leave the queue in them."""
-        jobs = self.jobs
-        rows = jobs.arriving(first, until)
+        rows = self.jobs.arriving(first, until)
         queue = np.concatenate([self._queue, np.zeros(rows.size, np.int64)])
         waiting, self._free = _rounds_kernel(
-            self.rule, first, until, self.limits.horizon, rows, jobs.arrivals, jobs.durations, jobs.widths,
-            self._walls, self._most, self._last_starts, self._stops, self.drop_hopeless, self._keys,
-            queue, self._queue.size, self._free, self._freed, self._ending, self._before, self._reserved,
-            outcomes.starts, outcomes.left, outcomes.endings,
+            self.rule, self.drop_hopeless, first, until, self._jobs, rows, queue, self._queue.size, self._free,
+            self._releases, _Outcomes(outcomes.starts, outcomes.left, outcomes.endings),
         )  # fmt: skip
         self._queue = queue[:waiting].copy()
 
@@ -182,18 +209,20 @@ def plan_kernel(
 
 @njit(cache=True)
 def _rounds_kernel(  # type: ignore[no-untyped-def]
-    rule, first, until, horizon, rows, arrivals, durations, widths, walls, most, last_starts, stops, drop_hopeless,
-    keys, queue, waiting, free, freed, ending, before, reserved, starts, left, endings,
-):  # fmt: skip
+    rule, drop_hopeless, first, until, jobs, rows, queue, waiting, free, releases, outcomes
+):
     """Play the rounds; return how many wait, the first of ``queue``, and the free nodes."""
-    coming = 0
+    arrivals, widths, walls, keys = jobs.arrivals, jobs.widths, jobs.walls, jobs.keys
+    freed, ending, before = releases.freed, releases.ending, releases.before
+    starts, left, endings = outcomes
+    coming, horizon = 0, ending.size - 2
     for now in range(first, until + 1):
-        free = _ended_kernel(now, free, widths, walls, starts, freed, ending, before)
+        free = _ended_kernel(now, free, jobs, releases, starts)
         while coming < rows.size and arrivals[rows[coming]] == now:
             waiting = _line_up_kernel(rows[coming], keys, queue, waiting)
             coming += 1
         if rule == 0 and drop_hopeless:
-            waiting = _hopeful_kernel(now, queue, waiting, last_starts, left, endings)
+            waiting = _hopeful_kernel(now, queue, waiting, jobs.last_starts, outcomes)
         if waiting == 0 or (rule == 0 and free == 0):
             continue
         begins, drops = np.zeros(waiting, np.bool_), np.zeros(waiting, np.bool_)
@@ -203,7 +232,7 @@ def _rounds_kernel(  # type: ignore[no-untyped-def]
         if rule == 0:
             backfill_kernel(nodes, lengths, free, freed, now, begins)
         else:
-            _reserve_kernel(now, queue, nodes, lengths, free, freed, last_starts, reserved, begins, drops)
+            _reserve_kernel(now, queue, nodes, lengths, free, releases, jobs.last_starts, begins, drops)
         still = 0
         for i in range(waiting):
             j = queue[i]
@@ -212,7 +241,7 @@ def _rounds_kernel(  # type: ignore[no-untyped-def]
                 if rule == 1:
                     freed[now + walls[j]] += widths[j]
                 starts[j] = now
-                end = _begin_kernel(now, j, durations[j], most[j], stops[j], horizon, left, endings)
+                end = _begin_kernel(now, j, jobs, horizon, outcomes)
                 if end <= horizon:
                     before[j], ending[end] = ending[end], j
             elif drops[i] and drop_hopeless:
@@ -236,31 +265,31 @@ def _line_up_kernel(j, keys, queue, waiting):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _ended_kernel(now, free, widths, walls, starts, freed, ending, before):  # type: ignore[no-untyped-def]
+def _ended_kernel(now, free, jobs, releases, starts):  # type: ignore[no-untyped-def]
     """Free the nodes of runs that are over before ``now``; those that outlive their wall times end a round later."""
-    on_time = 0
-    j = ending[now]
+    on_time, widths, freed = 0, jobs.widths, releases.freed
+    j = releases.ending[now]
     while j >= 0:
         free += widths[j]
-        promised = starts[j] + walls[j]
+        promised = starts[j] + jobs.walls[j]
         if promised > now:
             freed[promised] -= widths[j]
         else:
             on_time += widths[j]
-        j = before[j]
+        j = releases.before[j]
     freed[now + 1] += freed[now] - on_time
     freed[now] = 0
     return free
 
 
 @njit(cache=True)
-def _hopeful_kernel(now, queue, waiting, last_starts, left, endings):  # type: ignore[no-untyped-def]
+def _hopeful_kernel(now, queue, waiting, last_starts, outcomes):  # type: ignore[no-untyped-def]
     """Drop who can no longer end in time; return how many are left in the queue."""
     still = 0
     for i in range(waiting):
         j = queue[i]
         if now > last_starts[j]:
-            left[j], endings[j] = now, 1  # Ending.DROPPED
+            outcomes.left[j], outcomes.endings[j] = now, 1  # Ending.DROPPED
         else:
             queue[still] = j
             still += 1
@@ -268,9 +297,10 @@ def _hopeful_kernel(now, queue, waiting, last_starts, left, endings):  # type: i
 
 
 @njit(cache=True)
-def _begin_kernel(now, j, duration, most, stop, horizon, left, endings):  # type: ignore[no-untyped-def]
+def _begin_kernel(now, j, jobs, horizon, outcomes):  # type: ignore[no-untyped-def]
     """Note how a run that begins will end; return the first round without it."""
-    last = max(now + 1, min(now + most, stop))
+    duration, left, endings = jobs.durations[j], outcomes.left, outcomes.endings
+    last = max(now + 1, min(now + jobs.most[j], jobs.stops[j]))
     if now + duration <= last:
         if now + duration - 1 <= horizon:
             left[j], endings[j] = now + duration - 1, 4  # Ending.COMPLETED
@@ -281,9 +311,10 @@ def _begin_kernel(now, j, duration, most, stop, horizon, left, endings):  # type
 
 
 @njit(cache=True)
-def _reserve_kernel(now, queue, nodes, lengths, free, freed, last_starts, reserved, begins, drops):  # type: ignore[no-untyped-def]
+def _reserve_kernel(now, queue, nodes, lengths, free, releases, last_starts, begins, drops):  # type: ignore[no-untyped-def]
     """Plan the queue anew as conservative backfilling does: who starts now, and who has no start in time."""
     n, furthest, longest = nodes.size, 0, 0
+    freed, reserved = releases.freed, releases.reserved
     latest, planned = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         latest[i] = last_starts[queue[i]] - now
