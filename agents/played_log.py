@@ -7,6 +7,8 @@ removals (the job submitted last first), starts. A job that was removed before i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -17,6 +19,27 @@ from marketsched.mechanisms.columns import Ending, JobColumns, Move, Outcomes
 _ROW_OF = np.array([0, RowKind.DROP, RowKind.CANCEL, RowKind.EVICT, RowKind.COMPLETE], np.uint8)  # by `Ending`
 _ROW_OF_MOVE = np.array([RowKind.START, RowKind.REQUEUE, 0], np.uint8)  # by `Move`; of `Move.LEFT` the ending says it
 assert tuple(Move) == (Move.STARTED, Move.TAKEN_BACK, Move.LEFT)
+
+
+class Reports(NamedTuple):
+    """The columns of `JobColumns` that rows of a log need."""
+
+    births: NDArray[np.int64]  # (n,), rounds of submission
+    arrivals: NDArray[np.int64]  # (n,), rounds; 0: never
+    widths: NDArray[np.int64]  # (n,), nodes
+    begins: NDArray[np.int64]  # (n + 1,), of the steps of the value curves
+    values: NDArray[np.float64]  # (begins[-1],), credits
+    lasts: NDArray[np.int64]  # (begins[-1],), completion times
+
+
+class Runs(NamedTuple):
+    """What became of the jobs, as in `Outcomes`."""
+
+    starts: NDArray[np.int64]  # (n,), first rounds; 0: never
+    left: NDArray[np.int64]  # (n,), last rounds; 0: never
+    endings: NDArray[np.uint8]  # (n,), `Ending`
+    payments: NDArray[np.float64]  # (n,), credits
+    moves: NDArray[np.int64]  # (n_moves, 3), round, `Move` and job of each
 
 
 def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: bool) -> MarketLog:
@@ -36,11 +59,9 @@ def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: boo
     moves = outcomes.moves.table()
     n_rows = _rows_of(jobs, outcomes, moves, played, closes)
     events, load = np.zeros(n_rows, EVENT), np.zeros(played + 2, np.int64)
-    _events_kernel(
-        jobs.births, jobs.arrivals, jobs.widths, jobs.begins, jobs.values, jobs.lasts, jobs.max_delay,
-        outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, moves, _ROW_OF, _ROW_OF_MOVE,
-        played, closes, events, load,
-    )  # fmt: skip
+    reports = Reports(jobs.births, jobs.arrivals, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
+    runs = Runs(outcomes.starts, outcomes.left, outcomes.endings, outcomes.payments, moves)
+    _events_kernel(reports, jobs.max_delay, runs, _ROW_OF, _ROW_OF_MOVE, played, closes, events, load)
     if outcomes.on_cluster is not None:
         load[1 : played + 1] = outcomes.on_cluster.in_use[:played]
         worths = np.ones(jobs.n)
@@ -70,12 +91,10 @@ def _rows_of(jobs: JobColumns, outcomes: Outcomes, moves: NDArray[np.int64], pla
 
 
 @njit(cache=True)
-def _events_kernel(  # type: ignore[no-untyped-def]
-    births, arrivals, widths, begins, values, lasts, max_delay,
-    starts, left, endings, payments, moves, row_of, row_of_move, played, closes,
-    events, load,
-):  # fmt: skip
+def _events_kernel(reports, max_delay, runs, row_of, row_of_move, played, closes, events, load):  # type: ignore[no-untyped-def]
     """Fill the columns of the log by a counting sort on (round, phase), and the nodes busy in each round."""
+    births, arrivals, _, begins, values, lasts = reports
+    starts, left, endings, payments, moves = runs
     rounds, kinds, places = events["round"], events["kind"], events["job"]
     completions, paid, worth = events["completion"], events["payment"], events["value"]
     n, phases, noted = births.size, 6, moves.shape[0] > 0
@@ -116,7 +135,7 @@ def _events_kernel(  # type: ignore[no-untyped-def]
         at[when * phases + 2] += 1
         rounds[x], places[x] = when, j
         kinds[x] = row_of[endings[j]] if move == 2 else row_of_move[move]  # Move.LEFT
-    _loads_kernel(widths, starts, left, endings, moves, played, load)
+    _loads_kernel(reports.widths, runs, played, load)
     if closes:
         x = rounds.size
         for j in range(n):
@@ -126,8 +145,9 @@ def _events_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _loads_kernel(widths, starts, left, endings, moves, played, load):  # type: ignore[no-untyped-def]
+def _loads_kernel(widths, runs, played, load):  # type: ignore[no-untyped-def]
     """Fill the nodes busy in each round."""
+    starts, left, endings, _, moves = runs
     for j in range(widths.size):  # the last run of each job
         if 0 < starts[j] <= played:
             after = left[j] + (endings[j] == 4) if 0 < left[j] <= played else played + 1  # Ending.COMPLETED

@@ -76,6 +76,15 @@ def count_failures(view: Inspection, options: Alternatives, samples: int, rng: n
     return FailureCounts(samples, failing, together)
 
 
+class Truthful(NamedTuple):
+    """The truthful launch of each point (a, d, o) of the law, arrays (n_points,)."""
+
+    anchors: NDArray[np.int64]  # its start as a column, -1: not run
+    nets: NDArray[np.float64]  # value minus price, credits; 0: not run
+    expected: NDArray[np.bool_]  # whether the mechanism expects it to fail
+    failing: NDArray[np.int64]  # paths on which it fails
+
+
 class Comparison(NamedTuple):
     """Each start against the truthful one: ``base + plus - minus``, arrays (n_widths, n_cases, n_starts + 1), credits.
 
@@ -138,56 +147,25 @@ def compare(options: Alternatives, counts: FailureCounts) -> Comparison:
     if options.n_starts:
         failures = counts.failing[0, options.lengths, launched] * runs
         expected = (options.estimates[0, options.lengths, launched] > 0.5) & runs
-    base, plus, minus, plus_range, minus_range = (np.zeros(options.open.shape) for _ in range(5))
+    truthful = Truthful(anchors, nets, expected, failures)
+    found = Comparison(counts.samples, *(np.zeros(options.open.shape) for _ in range(5)))
     _compare_kernel(
-        options.law.offsets,
-        options.law.probabilities,
-        options.lengths,
-        options.net,
-        options.open,
-        options.estimates > 0.5,
-        anchors,
-        nets,
-        expected,
-        failures,
-        counts.failing,
-        counts.together,
-        counts.samples,
-        base,
-        plus,
-        minus,
-        plus_range,
-        minus_range,
-    )
-    return Comparison(counts.samples, base, plus, minus, plus_range, minus_range)
+        options.law.offsets, options.law.probabilities, options.lengths, options.net, options.open,
+        options.estimates > 0.5, truthful, counts, found,
+    )  # fmt: skip
+    return found
 
 
 @njit(cache=True)
-def _compare_kernel(  # type: ignore[no-untyped-def]
-    offsets,
-    weights,
-    lengths,
-    net,
-    is_open,
-    expected,
-    anchors,
-    truthful_net,
-    truthful_expected,
-    truthful_failing,
-    failing,
-    together,
-    samples,
-    base,
-    plus,
-    minus,
-    plus_range,
-    minus_range,
-):
-    """Fill the five tables for open starts; the last column is not running.
+def _compare_kernel(offsets, weights, lengths, net, is_open, expected, truthful, counts, found):  # type: ignore[no-untyped-def]
+    """Fill the five tables of a `Comparison` for open starts; the last column is not running.
+
+    ``truthful`` is a `Truthful`, ``counts`` a `FailureCounts` on the same paths.
 
     The pairs of failures are (none, the other, the truthful one, both). A launch in the same round on as
     many nodes never differs from the truthful one, and one on more nodes never survives it.
     """
+    samples, base, plus, minus, plus_range, minus_range = found
     n_widths, n_cases, n_columns = base.shape
     values = np.zeros(4)
     paths = np.zeros(4)
@@ -199,17 +177,18 @@ def _compare_kernel(  # type: ignore[no-untyped-def]
                 for k in range(offsets[g], offsets[g + 1]):
                     worth, fails, both, other_expected = 0.0, 0, 0, False
                     if i < n_columns - 1:
-                        worth, fails, both = net[w, k, i], failing[w, lengths[k], i], together[w, k, i]
+                        worth, fails = net[w, k, i], counts.failing[w, lengths[k], i]
+                        both = counts.together[w, k, i]
                         other_expected = expected[w, lengths[k], i]
-                    guess = (2 if truthful_expected[k] else 0) + (1 if other_expected else 0)
-                    truthful = truthful_net[k]
-                    values[0], values[1], values[2], values[3] = worth - truthful, -truthful, worth, 0.0
-                    paths[1], paths[2], paths[3] = fails - both, truthful_failing[k] - both, both
+                    guess = (2 if truthful.expected[k] else 0) + (1 if other_expected else 0)
+                    own = truthful.nets[k]
+                    values[0], values[1], values[2], values[3] = worth - own, -own, worth, 0.0
+                    paths[1], paths[2], paths[3] = fails - both, truthful.failing[k] - both, both
                     paths[0] = samples - paths[1] - paths[2] - paths[3]
                     most, least = 0.0, 0.0
                     for pair in range(4):
                         deviation = values[pair] - values[guess]
-                        if i != anchors[k] or pair == 0 or pair == 3 or (pair == 1 and w > 0):
+                        if i != truthful.anchors[k] or pair == 0 or pair == 3 or (pair == 1 and w > 0):
                             most, least = max(most, deviation), min(least, deviation)
                         if deviation > 0.0:
                             plus[w, g, i] += weights[k] * deviation * paths[pair] / samples

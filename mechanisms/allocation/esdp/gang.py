@@ -22,6 +22,7 @@ Tasks are processed from the last of the last job to the first of the first. Eac
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -130,6 +131,25 @@ class GangChannels(Channels):
         return GangProblem(self, memory_limit=memory_limit)
 
 
+class Placements(NamedTuple):
+    """Placements in order of (job, task, server), and what choosing one adds."""
+
+    values: NDArray[np.int64]  # (n,), towards the budget s
+    unseen: NDArray[np.int64]  # (n,), 1: never used so far, 0: used
+    gains: NDArray[np.float64]  # (n,), variances; 0 of unseen ones
+    requests: NDArray[np.int64]  # (n, n_types), units of each resource type
+    servers: NDArray[np.int64]  # (n,)
+    offsets: NDArray[np.int64]  # (n,), by how much it lowers the number of the capacity vector
+
+
+class Tasks(NamedTuple):
+    """The tasks, in the same order."""
+
+    firsts: NDArray[np.int64]  # (n_tasks + 1,): task q has placements firsts[q] .. firsts[q + 1] - 1
+    jobs: NDArray[np.int64]  # (n_tasks,)
+    caps: NDArray[np.int64]  # (n_jobs,), fewest tasks of the job that may run; 0: no minimum above one
+
+
 class GangProblem:
     """The budgeted problems over placements, for all s at once.
 
@@ -198,10 +218,10 @@ class GangProblem:
         decisions = np.zeros((len(tasks), *counts.shape), dtype=np.int16)
         edges = np.append(firsts, len(channels))
         offsets, requests, servers = self._offsets[kept], self._requests[kept], self._servers[kept]
-        space = (requests, servers, offsets, self._sizes, self._strides)
-        _gang_table_kernel(counted, hidden, gains, *space, edges, jobs, self._caps, counts, best, decisions)
-        path = (counted, offsets, edges, jobs, self._caps, decisions)
-        return _GangTable(s_max, best[0, -1].copy(), counts[0, -1].astype(np.int64), self._n_channels, channels, path)
+        path = (Placements(counted, hidden, gains, requests, servers, offsets), Tasks(edges, jobs, self._caps))
+        _gang_table_kernel(*path, self._sizes, self._strides, counts, best, decisions)
+        optima = (best[0, -1].copy(), counts[0, -1].astype(np.int64))
+        return _GangTable(s_max, *optima, self._n_channels, channels, (*path, decisions))
 
 
 class _GangTable(SelectionTable):
@@ -214,7 +234,7 @@ class _GangTable(SelectionTable):
         unseen: NDArray[np.int64],
         n_channels: int,
         channels: NDArray[np.intp],
-        path: tuple[NDArray[np.generic], ...],
+        path: tuple[Placements, Tasks, NDArray[np.int16]],
     ) -> None:
         super().__init__(s_max, finite, unseen)
         self._n_channels, self._channels, self._path = n_channels, channels, path
@@ -224,8 +244,7 @@ class _GangTable(SelectionTable):
         chosen = np.zeros(self._n_channels, dtype=np.bool_)
         if self.unseen[s] >= 0:
             marked = np.zeros(len(self._channels), dtype=np.bool_)
-            counted, offsets, firsts, jobs, caps, decisions = self._path
-            _gang_select_kernel(counted, offsets, firsts, jobs, caps, decisions, decisions.shape[2] - 1, s, marked)
+            _gang_select_kernel(*self._path, s, marked)
             chosen[self._channels] = marked
         return chosen
 
@@ -267,15 +286,14 @@ class GangEsdp(EsdpPolicy):
 
 
 @njit(cache=True)
-def _gang_table_kernel(  # type: ignore[no-untyped-def]
-    values, unseen, gains, requests, servers, offsets, sizes, strides, firsts, jobs, caps, counts, best, decisions
-):
+def _gang_table_kernel(placements, tasks, sizes, strides, counts, best, decisions):  # type: ignore[no-untyped-def]
     """Fill the tables; what is left in ``counts[0]`` and ``best[0]`` are the optima of all jobs.
 
-    ``firsts[q]:firsts[q + 1]`` are the placements of task q, ``jobs[q]`` its job, ``caps`` the minimum
-    of each job (0: no minimum above one). ``decisions[q, placed, cell, s]`` is 0 for "not placed", else
-    one plus the placement's number within its task.
+    ``decisions[q, placed, cell, s]`` is 0 for "task q is not placed", else one plus the placement's number within
+    its task.
     """
+    values, unseen, gains, requests, servers, offsets = placements
+    firsts, jobs, caps = tasks
     n_cells, n_sums = counts.shape[1], counts.shape[2]
     fitting = np.empty(values.size, np.int64)
     counts[0, :, 0] = 0
@@ -323,9 +341,10 @@ def _fits(cell, requests, p, server, sizes, strides):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _gang_select_kernel(values, offsets, firsts, jobs, caps, decisions, cell, s, chosen):  # type: ignore[no-untyped-def]
+def _gang_select_kernel(placements, tasks, decisions, s, chosen):  # type: ignore[no-untyped-def]
     """Mark in ``chosen`` the placements that attain the optimum of budget ``s`` with all capacity."""
-    placed = 0
+    firsts, jobs, caps = tasks
+    placed, cell = 0, decisions.shape[2] - 1
     for q in range(jobs.size):
         if q > 0 and jobs[q] != jobs[q - 1]:
             placed = 0
@@ -333,6 +352,6 @@ def _gang_select_kernel(values, offsets, firsts, jobs, caps, decisions, cell, s,
         if choice > 0:
             p = firsts[q] + choice - 1
             chosen[p] = True
-            cell -= offsets[p]
-            s = max(s - values[p], 0)
+            cell -= placements.offsets[p]
+            s = max(s - placements.values[p], 0)
             placed = min(placed + 1, caps[jobs[q]])
