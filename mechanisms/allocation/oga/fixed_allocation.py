@@ -30,13 +30,15 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.fixed_kernels import (
+    Point,
+    Problem,
     primal_dual_kernel,
     typical_ranges_kernel,
     upper_bound_kernel,
@@ -159,7 +161,7 @@ def best_fixed_allocation(
     share = tolerance
     scale = float(counts.max())
     search = _Search(cluster, counts / scale if scale > 0.0 else counts)
-    floor = NEGLIGIBLE * search.bound(np.zeros_like(search.weights))
+    floor = NEGLIGIBLE * search.bound(np.zeros_like(search.point.weights))
     while search.upper - search.value > share * max(search.value, floor):
         if search.iterations >= max_iterations:
             reached = (search.upper - search.value) / max(search.value, floor)
@@ -197,7 +199,7 @@ def fixed_allocation_bound(cluster: AnyCluster, arrival_counts: ArrayLike, weigh
     row = int(given.sum(axis=1).argmax())
     if given[row].sum() > 1.0 + 1e-12:  # a sum of rounded shares may end in the last digit above
         raise InvalidParameterError(f"weights[{row}] sum to {given[row].sum()}: expected at most 1")
-    return float(upper_bound_kernel(given, counts, *_problem(cluster)))
+    return float(upper_bound_kernel(given, counts, _problem(cluster)))
 
 
 class _Search:
@@ -207,65 +209,62 @@ class _Search:
         self._cluster, self._counts, self._problem = cluster, counts, _problem(cluster)
         shape = (cluster.n_ports, cluster.n_types)
         self._steps, self._dual_steps = _step_sizes(cluster, counts, self._problem)
-        self._flat = np.zeros(cluster.layout.size)
-        self._totals = np.zeros(shape)
+        size = cluster.layout.size
+        self.point = Point(np.zeros(size), np.full(shape, 1.0 / cluster.n_types), np.zeros(shape))
         self._prices = np.zeros(cluster.capacities.shape)
-        self.weights: _Array = np.full(shape, 1.0 / cluster.n_types)
-        self._sums = (np.zeros_like(self._flat), np.zeros(shape), np.zeros(shape))
+        self._sums = Point(np.zeros(size), np.zeros(shape), np.zeros(shape))
         self._summed = 0
         self._pace = self._base = 1.0
         self._failures = 0
-        self._start = (self._flat.copy(), self.weights.copy(), np.inf)  # of this period: point and gap
+        self._start = (self.point.flat.copy(), self.point.weights.copy(), np.inf)  # of this period: point and gap
         self.iterations = 0
-        self.value, self._best = 0.0, self._flat.copy()  # the empty allocation is feasible
-        self.upper, self._best_weights = self.bound(self.weights), self.weights.copy()
+        self.value, self._best = 0.0, self.point.flat.copy()  # the empty allocation is feasible
+        self.upper, self._best_weights = self.bound(self.point.weights), self.point.weights.copy()
 
     def bound(self, weights: _Array) -> float:
         """Return the exact upper bound at these weights."""
-        return float(upper_bound_kernel(weights, self._counts, *self._problem))
+        return float(upper_bound_kernel(weights, self._counts, self._problem))
 
     def advance(self, rounds: int) -> None:
         """Do some steps, look at the last point and at the mean point of the period, and restart if it is time."""
         primal_dual_kernel(
-            rounds, self._pace, self._flat, self.weights, self._prices, self._totals, self._sums,
-            self._steps, self._dual_steps, self._counts, *self._problem,
+            rounds, self._pace, self.point, self._prices, self._sums, self._steps, self._dual_steps, self._counts,
+            self._problem,
         )  # fmt: skip
         self.iterations += rounds
         self._summed += rounds
-        flat, weights, totals = (array / self._summed for array in self._sums)
-        gap_last = self._look(self._flat, self.weights, self._totals)
-        gap_mean = self._look(flat, weights, totals)
+        mean = Point(*(array / self._summed for array in self._sums))
+        gap_last, gap_mean = self._look(self.point), self._look(mean)
         if gap_mean < gap_last:
-            self._restart_if_due(gap_mean, (flat, weights, totals))
+            self._restart_if_due(gap_mean, mean)
         else:
-            self._restart_if_due(gap_last, (self._flat, self.weights, self._totals))
+            self._restart_if_due(gap_last, self.point)
 
-    def _look(self, flat: _Array, weights: _Array, totals: _Array) -> float:
+    def _look(self, point: Point) -> float:
         """Return the gap of a point; keep its halves if they are the best so far."""
-        _, _, offsets, _, codes, alphas, betas = self._problem
-        gain = weighted_gain_kernel(flat, self._counts, self._cluster.layout.ports, offsets, codes, alphas)
-        value = float(gain - inner(self._counts, (betas * totals).max(axis=1)))
-        upper = self.bound(weights)
+        gain = weighted_gain_kernel(point.flat, self._counts, self._problem)
+        value = float(gain - inner(self._counts, (self._problem.betas * point.totals).max(axis=1)))
+        upper = self.bound(point.weights)
         if value > self.value:
             self.value = value
-            self._best[:] = flat
+            self._best[:] = point.flat
         if upper < self.upper:
             self.upper = upper
-            self._best_weights[:] = weights
+            self._best_weights[:] = point.weights
         return upper - value
 
-    def _restart_if_due(self, gap: float, point: tuple[_Array, _Array, _Array]) -> None:
+    def _restart_if_due(self, gap: float, point: Point) -> None:
         """Start a new period from ``point`` when the gap has fallen enough, or has not for too long."""
         flat, weights, gap_before = self._start
         long = self._summed >= 0.36 * self.iterations
         success = gap <= 0.2 * gap_before or (long and gap <= 0.8 * gap_before)
         if not success and self._summed < max(_PATIENCE[0], _PATIENCE[1] * self.iterations):
             return
-        for array, new in zip((self._flat, self.weights, self._totals), point, strict=True):
+        for array, new in zip(self.point, point, strict=True):
             array[:] = new
         self._failures = 0 if success else self._failures + 1
         self._adapt_pace(flat, weights, success)
-        flat[:], weights[:] = self._flat, self.weights
+        flat[:], weights[:] = self.point.flat, self.point.weights
         self._start = (flat, weights, gap)
         self._summed = 0
         for array in self._sums:
@@ -277,8 +276,8 @@ class _Search:
         if success or turn == 1:
             now = self._pace if success else self._base
             moved = (
-                np.sqrt(_length(self._flat - flat, self._steps)),
-                np.sqrt(_length(self.weights - weights, self._dual_steps)),
+                np.sqrt(_length(self.point.flat - flat, self._steps)),
+                np.sqrt(_length(self.point.weights - weights, self._dual_steps)),
             )
             if max(moved) > 0.0:
                 ratio = moved[0] / moved[1] if moved[1] > 0.0 else np.inf  # the weights stood still: hurry
@@ -298,10 +297,10 @@ def _counts(cluster: AnyCluster, arrival_counts: ArrayLike) -> _Array:
     return float_array("arrival_counts", arrival_counts, (cluster.n_ports,), lowest=0.0)
 
 
-def _problem(cluster: AnyCluster) -> tuple[Any, ...]:
-    """Return what every kernel takes, in its order."""
+def _problem(cluster: AnyCluster) -> Problem:
+    """Return what every kernel takes."""
     layout = cluster.layout
-    return (
+    return Problem(
         cluster.bounds,
         layout.ports,
         layout.offsets,
@@ -312,7 +311,7 @@ def _problem(cluster: AnyCluster) -> tuple[Any, ...]:
     )
 
 
-def _step_sizes(cluster: AnyCluster, counts: _Array, problem: tuple[Any, ...]) -> tuple[_Array, _Array]:
+def _step_sizes(cluster: AnyCluster, counts: _Array, problem: Problem) -> tuple[_Array, _Array]:
     """Return steps of amounts and of weights: largest for which the method converges, in proportion to ranges.
 
     The sums per port and type are the only coupling, each amount in one of them; a step of the weight
@@ -320,7 +319,7 @@ def _step_sizes(cluster: AnyCluster, counts: _Array, problem: tuple[Any, ...]) -
     """
     layout = cluster.layout
     ranges = np.empty(layout.size)
-    typical_ranges_kernel(ranges, _SHARE, *problem)
+    typical_ranges_kernel(ranges, _SHARE, problem)
     reach = np.zeros((cluster.n_ports, cluster.n_types))
     np.add.at(reach, layout.ports, ranges[layout.places])
     used = np.maximum(counts, 1e-9)  # a port without arrivals earns nothing; only division by zero is avoided

@@ -8,19 +8,41 @@ For fixed weights it falls apart into the columns (r, k); a column is solved by 
 capacity (water-filling). All four gains are increasing and concave, with convex slopes, so that
 Newton's method on slopes never overshoots from the left.
 
-Arrays: channel arrays (see `channel_layout`), ``counts (L,)``, ``weights`` and ``totals (L, K)``,
-``prices (R, K)``. Codes of gains: 0 linear, 1 log, 2 reciprocal, 3 poly.
+Channel arrays are described in `channel_layout`; ``counts (L,)`` are arrivals, scaled. Codes of gains: 0 linear, 1 log,
+2 reciprocal, 3 poly.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 _FILLED = 1e-11  # a column is full if it is within this share of its capacity
 _ROUNDS = 200  # of a price search; each halves the bracket at worst
+
+
+class Problem(NamedTuple):
+    """What is allocated: L ports, R instances, K types."""
+
+    bounds: NDArray[np.float64]  # channel array, devices: the most that a port takes
+    ports: NDArray[np.int64]  # of the channels (l, r), instance by instance
+    offsets: NDArray[np.int64]  # (R + 1,), where the channels of each instance begin
+    capacities: NDArray[np.float64]  # (R, K), devices
+    codes: NDArray[np.int8]  # (R, K), of gains
+    alphas: NDArray[np.float64]  # (R, K), of gains
+    betas: NDArray[np.float64]  # (K,), overheads per device
+
+
+class Point(NamedTuple):
+    """Where the method stands."""
+
+    flat: NDArray[np.float64]  # channel array, devices
+    weights: NDArray[np.float64]  # (L, K), each row on the simplex
+    totals: NDArray[np.float64]  # (L, K), devices: the sums of the amounts
 
 
 @njit(cache=True, nogil=True)
@@ -153,10 +175,10 @@ def _fill_near(code, alpha, capacity, price, near, steps, counts, bounds, guesse
 
 
 @njit(cache=True, nogil=True)
-def _primal_step(  # type: ignore[no-untyped-def]
-    flat, steps, pace, weights, prices, totals, counts, bounds, ports, offsets, capacities, codes, alphas, betas
-):
-    """Move ``flat`` one proximal step against the weights, in place; fill the totals per port and type."""
+def _primal_step(point, prices, steps, pace, counts, problem):  # type: ignore[no-untyped-def]
+    """Move the amounts one proximal step against the weights, in place; fill the totals per port and type."""
+    flat, weights, totals = point
+    bounds, ports, offsets, capacities, codes, alphas, betas = problem
     widest = 0
     for r in range(offsets.size - 1):
         widest = max(widest, offsets[r + 1] - offsets[r])
@@ -209,34 +231,19 @@ def _to_simplex(weights, steps):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def primal_dual_kernel(  # type: ignore[no-untyped-def]
-    rounds,
-    pace,
-    flat,
-    weights,
-    prices,
-    totals,
-    sums,
-    steps,
-    dual_steps,
-    counts,
-    bounds,
-    ports,
-    offsets,
-    capacities,
-    codes,
-    alphas,
-    betas,
-):
-    """Do ``rounds`` primal-dual steps in place; add every point to the ``sums`` of flat, weights and totals."""
+def primal_dual_kernel(rounds, pace, point, prices, sums, steps, dual_steps, counts, problem):  # type: ignore[no-untyped-def]
+    """Do ``rounds`` primal-dual steps in place; add every point to the ``sums``, themselves a `Point`.
+
+    ``prices (R, K)`` of capacities start the searches for the next ones; ``steps`` are those of amounts, a channel
+    array, ``dual_steps (L, K)`` those of weights, both at ``pace`` 1.
+    """
+    flat, weights, totals = point
     flat_sum, weights_sum, totals_sum = sums
-    before = totals.copy()
+    betas, before = problem.betas, totals.copy()
     scaled = np.empty(betas.size)
     for _ in range(rounds):
         before[:] = totals
-        _primal_step(
-            flat, steps, pace, weights, prices, totals, counts, bounds, ports, offsets, capacities, codes, alphas, betas
-        )
+        _primal_step(point, prices, steps, pace, counts, problem)
         for port in range(counts.size):
             for k in range(betas.size):
                 scaled[k] = dual_steps[port, k] / pace
@@ -250,8 +257,9 @@ def primal_dual_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def weighted_gain_kernel(flat, counts, ports, offsets, codes, alphas):  # type: ignore[no-untyped-def]
+def weighted_gain_kernel(flat, counts, problem):  # type: ignore[no-untyped-def]
     """Return the sum of the gains, weighted by counts."""
+    _, ports, offsets, _, codes, alphas, _ = problem
     n_types = codes.shape[1]
     total = 0.0
     for r in range(offsets.size - 1):
@@ -306,8 +314,9 @@ def _column_bound(code, alpha, capacity, counts, costs, bounds):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def upper_bound_kernel(weights, counts, bounds, ports, offsets, capacities, codes, alphas, betas):  # type: ignore[no-untyped-def]
+def upper_bound_kernel(weights, counts, problem):  # type: ignore[no-untyped-def]
     """Return the largest value for fixed weights, exact column by column: a bound on every allocation's value."""
+    bounds, ports, offsets, capacities, codes, alphas, betas = problem
     total = 0.0
     for r in range(offsets.size - 1):
         first, n = offsets[r], offsets[r + 1] - offsets[r]
@@ -324,8 +333,9 @@ def upper_bound_kernel(weights, counts, bounds, ports, offsets, capacities, code
 
 
 @njit(cache=True, nogil=True)
-def typical_ranges_kernel(ranges, share, bounds, ports, offsets, capacities, codes, alphas, betas):  # type: ignore[no-untyped-def]
+def typical_ranges_kernel(ranges, share, problem):  # type: ignore[no-untyped-def]
     """Fill how far amounts can usefully go: bound, capacity, and where the slope falls to a share of the overhead."""
+    bounds, _, offsets, capacities, codes, alphas, betas = problem
     for r in range(offsets.size - 1):
         first, n = offsets[r], offsets[r + 1] - offsets[r]
         for k in range(betas.size):

@@ -213,8 +213,9 @@ class OgaSched:
         self._state = LaneState(cluster)
         self._state.put(self._first(initial))
         state = self._state
-        arrays = (*state.fixed, state.amounts, state.slopes, self._tables, state.sums)
-        self._read = (*arrays, np.uint64(cluster.n_ports))  # by both kernels, in their order
+        columns = tuple(state.columns)  # numba takes a plain tuple a microsecond faster than a named one
+        self._read = (columns, state.amounts, state.slopes, self._tables, state.sums)  # by both kernels
+        self._n_ports = np.uint64(cluster.n_ports)
         self._counts, self._betas = np.zeros(cluster.n_ports, dtype=np.int64), cluster.overhead.copy()
         self.n_blocks = state.sums.shape[0]
         self._scratch = [state.scratch() for _ in range(min(self.threads, self.n_blocks))]
@@ -329,11 +330,11 @@ class OgaSched:
                     begin, end = share.popleft()
                 except IndexError:  # another thread was faster
                     break
-                pass_kernel(begin, end, self._scratch[thread], *self._read)
+                pass_kernel(begin, end, self._scratch[thread], *self._read, self._n_ports)
 
     def _pass(self) -> None:
         """Take the step that the tables say, on one thread."""
-        pass_kernel(0, self.n_blocks, self._scratch[0], *self._read)
+        pass_kernel(0, self.n_blocks, self._scratch[0], *self._read, self._n_ports)
 
     def _first(self, initial: ArrayLike | None) -> NDArray[np.float64]:
         """Return y(1) as a channel array of our own."""

@@ -21,9 +21,11 @@ Places are unsigned numbers: a compiled index that could be negative would need 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 LANES = np.uint64(32)
 TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(32 * i) for i in range(2, 9))  # rows of lanes
@@ -33,14 +35,22 @@ GRAIN = 2.0**-49  # of a capacity, for every port: what a sum may be off by, als
 HARD = 8  # Newton steps of a search before every other step goes to a kink
 
 
+class Columns(NamedTuple):
+    """The columns of a cluster, side by side in lanes; a *place* is that of an amount."""
+
+    blocks: NDArray[np.uint64]  # (n_blocks + 1,), where the groups of each block begin
+    groups: NDArray[np.uint64]  # (n_groups, 4): type, first place, rows, form of the slopes as in `_bend`
+    ports: NDArray[np.uint64]  # (places,), whose each place is (L: nobody's); empty if row i is port i in every lane
+    limits: NDArray[np.float64]  # (places,), the most that an amount may be
+    lanes: NDArray[np.float64]  # (n_groups * 8 * LANES,), the eight numbers of each lane
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def slot_kernel(  # type: ignore[no-untyped-def]
-    counts, betas, reach, step, scratch, blocks, groups, ports, limits, lanes, y, g, tables, sums, n_ports
-):
+def slot_kernel(counts, betas, reach, step, scratch, columns, y, g, tables, sums):  # type: ignore[no-untyped-def]
     """Learn one slot on one thread: `aim_kernel`, then `pass_kernel` over all blocks; return the step."""
     step = aim_kernel(counts, betas, reach, step, tables, sums)
     if step > 0.0:
-        pass_kernel(0, sums.shape[0], scratch, blocks, groups, ports, limits, lanes, y, g, tables, sums, n_ports)
+        pass_kernel(0, sums.shape[0], scratch, columns, y, g, tables, sums, np.uint64(counts.size))
     return step
 
 
@@ -86,15 +96,12 @@ def aim_kernel(counts, betas, reach, step, tables, sums):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pass_kernel(  # type: ignore[no-untyped-def]
-    first_block, last_block, scratch, blocks, groups, ports, limits, lanes, y, g, tables, sums, n_ports
-):
+def pass_kernel(first_block, last_block, scratch, columns, y, g, tables, sums, n_ports):  # type: ignore[no-untyped-def]
     """Take one step in the groups of some blocks: new amounts ``y``, slopes ``g`` and sums of each block.
 
-    ``groups`` are rows (type, first place, rows, form of the slopes as in `_bend`); ``ports`` says whose each
-    place is (``n_ports``: none), or is empty if row i is port i in every lane. ``scratch`` is one
-    thread's own, three rows of lanes and six times as many as any group has.
+    ``scratch`` is one thread's own, three rows of lanes and six times as many as any group has.
     """
+    blocks, groups, ports, limits, lanes = columns
     n_types = np.uint64(tables.size) // n_ports >> ONE
     alike = ports.size == 0
     size = (np.uint64(scratch.size) - THREE) // np.uint64(6)

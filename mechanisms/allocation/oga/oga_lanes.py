@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import LINEAR, LOG, POLY, RECIPROCAL
-from marketsched.mechanisms.allocation.oga.oga_kernels import LANES
+from marketsched.mechanisms.allocation.oga.oga_kernels import LANES, Columns
 from marketsched.mechanisms.arrays import read_only
 
 BLOCKS: Final = 16  # of a cluster that is cut at all; as many threads are of use
@@ -34,8 +34,8 @@ class LaneState:
         The state; padded.
     sums : ndarray of float, shape (n_blocks, 3 * n_types * n_ports)
         Of each block, by type and port: amounts, squares of slopes, squares of slopes less overhead.
-    fixed : tuple of ndarray
-        Blocks, groups, ports, limits and lanes, as `oga_kernels.pass_kernel` takes them.
+    columns : Columns
+        Which column lies where, and what it is.
     """
 
     def __init__(self, cluster: BipartiteCluster) -> None:
@@ -62,7 +62,8 @@ class LaneState:
         blocks[-1] = n_groups
         groups: Places = np.stack((types, begins[:-1], rows, forms), axis=1).astype(np.uint64)
         alike = bool((degrees == cluster.n_ports).all())
-        self.fixed = (blocks, groups, ports[: 0 if alike else size].astype(np.uint64), limits, numbers.ravel())
+        ports = ports[: 0 if alike else size].astype(np.uint64)
+        self.columns = Columns(blocks, groups, ports, limits, numbers.ravel())
         self.amounts, self.slopes = _aligned(size), _aligned(size)
         self._scratch = lanes * int(3 + 6 * rows.max())
         self.sums = np.zeros((n_blocks, 3 * n_types * cluster.n_ports))
