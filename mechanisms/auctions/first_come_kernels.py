@@ -318,17 +318,15 @@ def _surplus_of(jobs, j, first, price, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def density_kernel(  # type: ignore[no-untyped-def]
-    order, arrivals, durations, widths, revealed, begins, values, lasts, useful,
-    law_of, offsets, law_durations, law_weights, longest, end,
-):  # fmt: skip
+def density_kernel(jobs, longest, end):  # type: ignore[no-untyped-def]
     """Return the ends of `_announced_density_ends`."""
+    order, arrivals, durations, widths, revealed, begins, values, lasts, useful, law_of, offsets, days, chances = jobs
     least, most = np.inf, 0.0
     one, certain = np.ones(1), np.empty(1, np.int64)
     for j in order:
         certain[0] = durations[j]
         law = slice(offsets[law_of[j]], offsets[law_of[j] + 1])
-        own, weights = (certain, one) if revealed[j] else (law_durations[law], law_weights[law])
+        own, weights = (certain, one) if revealed[j] else (days[law], chances[law])
         if arrivals[j] >= end or (revealed[j] and durations[j] > longest):
             continue
         curve = slice(begins[j], begins[j + 1])

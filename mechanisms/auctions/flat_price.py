@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel
+from marketsched.mechanisms.auctions.hidden_play import kernel_jobs
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Finite, Natural, Whole, legal
@@ -206,10 +207,7 @@ def _refinements(n_jobs: int) -> int:
 
 def _announced_density_ends(jobs: JobColumns, limits: MarketLimits) -> NDArray[np.float64]:
     """Return the least and the largest positive value per node-round that a start is expected to have, if any is."""
-    useful, order = jobs.useful(limits.max_delay, limits.horizon), jobs.by_arrival[0]
-    columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
-    laws = jobs.laws
-    least, most = density_kernel(order, *columns, useful, *laws, limits.max_duration, limits.horizon + 1)
+    least, most = density_kernel(kernel_jobs(jobs, limits, jobs.laws), limits.max_duration, limits.horizon + 1)
     return np.array([least, most]) if most > 0 else np.zeros(0)
 
 

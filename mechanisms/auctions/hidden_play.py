@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.first_come_kernels import play_kernel
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.columns import DurationLaws, JobColumns, Outcomes
 from marketsched.mechanisms.limits import MarketLimits
 
 
 class _Jobs(NamedTuple):
-    """What the kernel reads of jobs; see `JobColumns` and `DurationLaws`."""
+    """What kernels read of jobs; see `JobColumns` and `DurationLaws`."""
 
     order: NDArray[np.int64]  # those that arrive, in order of (arrival, submission)
     arrivals: NDArray[np.int64]
@@ -41,6 +41,12 @@ class _State(NamedTuple):
     before: NDArray[np.int64]  # (n,), the row that ends with it
 
 
+def kernel_jobs(jobs: JobColumns, limits: MarketLimits, laws: DurationLaws) -> _Jobs:
+    """Return what kernels read of the jobs of a market, with the laws of those whose durations are hidden."""
+    columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
+    return _Jobs(jobs.by_arrival[0], *columns, jobs.useful(limits.max_delay, limits.horizon), *laws)
+
+
 class HiddenPlay:
     """A market of `FirstCome` in which some durations are hidden, played many rounds at a time.
 
@@ -57,10 +63,9 @@ class HiddenPlay:
     """
 
     def __init__(self, jobs: JobColumns, limits: MarketLimits, price: float, *, stop_at_deadline: bool) -> None:
-        horizon, order, useful = limits.horizon, jobs.by_arrival[0], jobs.useful(limits.max_delay, limits.horizon)
-        laws = (np.zeros(jobs.n, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
-        self._jobs = _Jobs(order, *columns, useful, *(laws if jobs.revealed.all() else jobs.laws))
+        horizon = limits.horizon
+        none = DurationLaws(np.zeros(jobs.n, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self._jobs = kernel_jobs(jobs, limits, none if jobs.revealed.all() else jobs.laws)
         self._state = _State(
             free=np.full(horizon, limits.capacity, np.int64),
             waiting=np.empty(jobs.n, np.int64),

@@ -59,7 +59,10 @@ def backfilled(queue: Sequence[tuple[int, int]], free: int, ends: Iterable[tuple
 
 
 class _Jobs(NamedTuple):
-    """What the rounds read of jobs; see `JobColumns`."""
+    """What the rounds read of jobs; see `JobColumns`.
+
+    Wall times, longest runs and stops are within the limits of the market.
+    """
 
     arrivals: NDArray[np.int64]  # (n,), rounds
     durations: NDArray[np.int64]  # (n,), rounds that the work really takes
