@@ -9,8 +9,11 @@ and a block stays in the fast caches from the gradient to the draw.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 LANES = 128  # per block; measured at 100 and at 4,472 jobs, 64 to 250 differ little
 QUAD = 4  # rows worked on at a time; written out in the kernels
@@ -22,6 +25,17 @@ N_FIELDS = 14
 
 _SETTLED = 1e-15  # a step of the threshold below this share of it is rounding
 IDLE = -1
+
+
+class Machines(NamedTuple):
+    """The machines at one primal step, arrays (blocks, lanes)."""
+
+    before: NDArray[np.float64]  # rates of the slot before, of which the gradient is made
+    rates: NDArray[np.float64]  # rates that weigh the new shares, work per slot
+    prices: NDArray[np.float64]  # in units of the highest price
+    low: NDArray[np.float64]  # thresholds of the projection; the last ones start the search
+    uniforms: NDArray[np.float64]  # numbers in [0, 1) that decide the draws
+    rows: NDArray[np.int64]  # the row drawn for each machine, -1 for none
 
 
 @njit(cache=True, nogil=True)
@@ -164,13 +178,12 @@ def _add_up(parts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def step_kernel(first, last, blocks, n, gains, charges, before, rates, prices, low, uniforms, sums, rows):  # type: ignore[no-untyped-def]
+def step_kernel(first, last, blocks, n, gains, charges, machines, sums):  # type: ignore[no-untyped-def]
     """Take the primal step OPM (69), project (P4), draw OPM (72), over the blocks from ``first`` to before ``last``.
 
-    ``before`` holds the rates of the gradient, ``rates`` those that weigh the new shares; of
-    ``sums`` (2, rows, lanes / 4) the first entries become every row's cost and work on these blocks.
-    ``rows`` becomes the row drawn for each machine, -1 for none.
+    Of ``sums`` (2, rows, lanes / 4) the first entries become every row's cost and work on these blocks.
     """
+    before, rates, prices, low, uniforms, rows = machines
     total, count = np.empty(low.shape[1]), np.empty(low.shape[1])
     sums[:, :n] = 0.0
     n_padded = -(-n // 4) * 4

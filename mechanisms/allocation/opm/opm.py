@@ -34,6 +34,7 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     DUAL,
     QUAD,
     WORK,
+    Machines,
     dual_kernel,
     execute_kernel,
     learn_kernel,
@@ -153,35 +154,34 @@ class Opm(PrimalDual):
         self._blocks = np.zeros((shape[0], QUAD, lanes))
         self._sums = np.zeros((2, 2, QUAD, lanes // 4))  # of each half of the blocks: costs, works
         self._steps = np.zeros((2, QUAD))
-        self._prices, self._rates, self._before = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self._low, self._uniforms, self._rows = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        self._flat(self._prices)[:] = self.prices / self.price_scale
-        self._flat(self._rates)[:] = self.rates
+        self._machines = Machines(*(np.zeros(shape) for _ in range(5)), np.zeros(shape, dtype=np.int64))
+        self._flat(self._machines.prices)[:] = self.prices / self.price_scale
+        self._flat(self._machines.rates)[:] = self.rates
         if not self.redraw:
-            self._rng.random(out=self._flat(self._uniforms))
+            self._rng.random(out=self._flat(self._machines.uniforms))
 
     def _flat(self, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the machines of an array (blocks, lanes) as a view, shape (M,)."""
         return blocks.reshape(-1)[: self.n_machines]
 
     def _decide(self) -> None:
-        table, n = self._jobs.table, self._jobs.count
-        self._before[:] = self._rates  # the gradient is that of slot t - 1
+        table, n, machines = self._jobs.table, self._jobs.count, self._machines
+        machines.before[:] = machines.rates  # the gradient is that of slot t - 1
         if self._fixed is None:
-            upper_rates_kernel(self._works, self._plays, self.gamma, self._flat(self._rates))
+            upper_rates_kernel(self._works, self._plays, self.gamma, self._flat(machines.rates))
         gains, charges = self._steps
         dual_kernel(
             table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
             gains, charges,
         )  # fmt: skip
         if self.redraw:
-            self._rng.random(out=self._flat(self._uniforms))
+            self._rng.random(out=self._flat(machines.uniforms))
         self._step(n, gains, charges)
         if n:
             table[COST_BEFORE, :n] = table[COST, :n]
             table[COST, :n], planned = self._sums[0, :, :n, 0] + self._sums[1, :, :n, 0]
             table[WORK, :n] += planned
-        drawn = self._rows.reshape(-1)[: self.n_machines]
+        drawn = machines.rows.reshape(-1)[: self.n_machines]
         if execute_kernel(drawn, self.prices, self._cheapest, table, n, self.strict_budget, self._decision):
             self._jobs.mark_done()
 
@@ -189,10 +189,9 @@ class Opm(PrimalDual):
         """Step, project and draw; in two halves of the machines, whether on one thread or on two."""
         half = -(-self._blocks.shape[0] // 2)
         halves = [
-            (begin, end, self._blocks, n, gains, charges, self._before, self._rates, self._prices, self._low,
-             self._uniforms, sums, self._rows)
+            (begin, end, self._blocks, n, gains, charges, self._machines, sums)
             for begin, end, sums in zip((0, half), (half, self._blocks.shape[0]), self._sums, strict=True)
-        ]  # fmt: skip
+        ]
         other = None
         if self.threads > 1 and n * self.n_machines >= WORTH_A_THREAD:
             other = Thread(target=step_kernel, args=halves[1])
