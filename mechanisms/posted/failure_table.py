@@ -20,7 +20,7 @@ the same paths needs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -31,6 +31,14 @@ from numpy.typing import NDArray
 LANES = 64  # paths per block: the bits of one machine word
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class Launches(NamedTuple):
+    """Which launches are looked at: every start for every duration, each beside one launch per point, its anchor."""
+
+    durations: NDArray[np.int64]  # (n_durations,), distinct, rising, rounds
+    anchors: NDArray[np.int64]  # (n_points,), the anchor's start, counted from the first one; -1: none
+    lengths: NDArray[np.int64]  # (n_points,), its duration, an index into ``durations``
 
 
 def _exceeds(loads: NDArray[Any], offset: int, threshold: int) -> np.uint64:
@@ -177,9 +185,7 @@ def joint_failures(
     first_row: int,
     first_ahead: int,
     n_starts: int,
-    durations: NDArray[np.int64],
-    anchors: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    launches: Launches,
     *,
     softs: NDArray[np.int64],
     hard: int,
@@ -192,11 +198,8 @@ def joint_failures(
         As in `failure_counts`.
     first_ahead, n_starts : int
         Starts ``now + first_ahead + i``.
-    durations : ndarray of int, shape (n_durations,)
-        Distinct durations, rising.
-    anchors, lengths : ndarray of int, shape (n_points,)
-        One launch per point, of the first width: its start as an index ``i`` (-1: none), and its
-        duration as an index into ``durations``.
+    launches : Launches
+        Their durations, and the anchors, which have the first width.
     softs : ndarray of int, shape (n_widths,)
         C - c of each width.
     hard : int
@@ -210,54 +213,30 @@ def joint_failures(
         Paths on which it and the point's anchor both fail, for launches of the point's duration.
     """
     window = loads.shape[1]
-    n_rows = first_ahead + n_starts + int(durations[-1]) - 1
+    n_rows = first_ahead + n_starts + int(launches.durations[-1]) - 1
     dirty = _dirty_kernel(row_tops, first_row, min(n_rows, window), int(softs.min()))
-    failing = np.zeros((softs.size, durations.size, n_starts), dtype=np.int64)
-    together = np.zeros((softs.size, anchors.size, n_starts), dtype=np.int64)
+    failing = np.zeros((softs.size, launches.durations.size, n_starts), dtype=np.int64)
+    together = np.zeros((softs.size, launches.anchors.size, n_starts), dtype=np.int64)
     if dirty.size:
         ends = np.iinfo(loads.dtype)
         limits = np.clip(np.r_[softs, hard], ends.min, ends.max).astype(loads.dtype)
         words = np.zeros((softs.size + 1, n_rows), dtype=np.uint64)
-        failed = np.zeros((softs.size, durations.size, n_starts), dtype=np.uint64)
-        _joint_kernel(
-            loads.reshape(-1),
-            window,
-            first_row,
-            dirty,
-            limits,
-            first_ahead,
-            durations,
-            anchors,
-            lengths,
-            words,
-            failed,
-            failing,
-            together,
-        )
+        failed = np.zeros(failing.shape, dtype=np.uint64)
+        flat = loads.reshape(-1)
+        _joint_kernel(flat, window, first_row, dirty, limits, first_ahead, launches, words, failed, failing, together)
     return failing, together
 
 
 @njit(cache=True)
 def _joint_kernel(  # type: ignore[no-untyped-def]
-    loads,
-    window,
-    first_row,
-    dirty,
-    limits,
-    first_ahead,
-    durations,
-    anchors,
-    lengths,
-    words,
-    failed,
-    failing,
-    together,
+    loads, window, first_row, dirty, limits, first_ahead, launches, words, failed, failing, together
 ):
     """Add the counts of all blocks; ``words`` and ``failed`` are scratch, zero before and after dirty rounds.
 
     ``words[w, t]`` holds the lanes with a hit of width ``w`` in round ``t``; its last row, the lanes
     lost before round ``t``.
     """
+    durations, anchors, lengths = launches
     n_widths, n_durations, n_starts = failing.shape
     for block in range(loads.size // (window * LANES)):
         found = _ZERO

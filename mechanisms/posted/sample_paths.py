@@ -20,7 +20,7 @@ from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
 from marketsched.mechanisms.posted.draws import law_kernel
-from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
+from marketsched.mechanisms.posted.failure_table import Launches, failure_counts, joint_failures
 from marketsched.mechanisms.posted.few_outcomes import FEW, draw_few_kernel
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
@@ -239,13 +239,7 @@ class SamplePaths:
         )
 
     def joint_counts(
-        self,
-        concurrencies: NDArray[np.int64],
-        first_start: int,
-        n_starts: int,
-        durations: NDArray[np.int64],
-        anchors: NDArray[np.int64],
-        lengths: NDArray[np.int64],
+        self, concurrencies: NDArray[np.int64], first_start: int, n_starts: int, launches: Launches
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the failing paths of starts ``first_start + i``, alone and with an anchor: `joint_failures`."""
         return joint_failures(
@@ -254,9 +248,7 @@ class SamplePaths:
             self.now % self.window,
             first_start - self.now,
             n_starts,
-            durations,
-            anchors,
-            lengths,
+            launches,
             softs=self.limits.capacity - concurrencies,
             hard=self._hard,
         )

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.posted.failure_table import Launches
 from marketsched.mechanisms.posted.inspection import Inspection
 from marketsched.truthfulness.certificates.alternatives import Alternatives
 from marketsched.truthfulness.certificates.bands import lower_means, rough_lower_means, rough_upper_means, upper_means
@@ -61,16 +62,10 @@ def count_failures(view: Inspection, options: Alternatives, samples: int, rng: n
     """Count failures of all launches on ``samples`` fresh paths, alone and together with the truthful launch."""
     failing = np.zeros((options.concurrencies.size, options.durations.size, options.n_starts), dtype=np.int64)
     together = np.zeros(options.net.shape, dtype=np.int64)
+    launches = Launches(options.durations, options.anchors, options.lengths)
     for drawn in range(0, samples, AT_ONCE):
         paths = view.fresh_paths(min(AT_ONCE, samples - drawn), rng)
-        alone, both = paths.joint_counts(
-            options.concurrencies,
-            options.first_start,
-            options.n_starts,
-            options.durations,
-            options.anchors,
-            options.lengths,
-        )
+        alone, both = paths.joint_counts(options.concurrencies, options.first_start, options.n_starts, launches)
         failing += alone
         together += both
     return FailureCounts(samples, failing, together)

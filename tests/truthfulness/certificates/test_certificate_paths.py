@@ -13,7 +13,7 @@ from draws import many
 from marketsched.mechanisms import ExactOracle, MonteCarloOracle
 from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.posted import failure_table as kernels
-from marketsched.mechanisms.posted.failure_table import failure_counts, joint_failures
+from marketsched.mechanisms.posted.failure_table import Launches, failure_counts, joint_failures
 from marketsched.truthfulness.certificates import bands
 from marketsched.truthfulness.certificates.bands import (
     lower_means,
@@ -70,7 +70,14 @@ def test_joint_failures_are_those_of_the_definition(form, question, first_row):
         if form == "python":
             kernels._joint_kernel = getattr(compiled, "py_func", compiled)
         alone, both = joint_failures(
-            ring, tops, first_row % loads.shape[1], first, n_starts, durations, anchors, lengths, softs=softs, hard=hard
+            ring,
+            tops,
+            first_row % loads.shape[1],
+            first,
+            n_starts,
+            Launches(durations, anchors, lengths),
+            softs=softs,
+            hard=hard,
         )
     finally:
         kernels._joint_kernel = compiled
@@ -97,7 +104,7 @@ def test_joint_failures_and_failure_counts_agree_at_scale():
     durations = np.array([1, 3, 8], np.int64)
     nothing = np.full(1, -1, np.int64)
     alone, both = joint_failures(
-        ring, tops, 17, 5, 40, durations, nothing, nothing + 1, softs=np.array([49, 47]), hard=50
+        ring, tops, 17, 5, 40, Launches(durations, nothing, nothing + 1), softs=np.array([49, 47]), hard=50
     )
     assert not both.any() and alone.any()
     for w, soft in enumerate((49, 47)):
