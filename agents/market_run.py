@@ -98,9 +98,10 @@ class MarketRun:
         self._owners: dict[Any, OwnerState] = {}  # active statements by name
         self._to_return: dict[int, list[OwnerState]] = defaultdict(list)
         self._log = MarketLog()
-        shaped = setup.mechanism.cluster is not None and any(job.truth.shapes for job in setup.jobs)
-        self._on_cluster = ClusterLog(setup.mechanism.cluster) if shaped else None  # type: ignore[arg-type]
-        self._pool_of = np.full(len(setup.jobs) if shaped else 0, -1)  # of each job: where it started last; -1: nowhere
+        self._on_cluster = None if setup.cluster is None else ClusterLog(setup.cluster)
+        self._pool_of = np.full(
+            0 if setup.cluster is None else len(setup.jobs), -1
+        )  # of each job: where it started last; -1: nowhere
         self._strategies = setup.strategies
         rounds = self._rounds_of_entry()
         self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter

@@ -18,6 +18,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.legal import Count, Positive, check_fields
 from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.mechanisms.resources.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,12 @@ class MarketSetup:
     def strategies(self) -> list[Strategy] | None:
         """The strategy of each job's owner, if they differ; a setup is played once, and so are these."""
         return [self.strategy_of(job) for job in self.jobs] if self.differ else None
+
+    @cached_property
+    def cluster(self) -> Cluster | None:
+        """The cluster of a market whose jobs have shapes; None: its nodes are identical."""
+        found = self.mechanism.cluster
+        return found if found is not None and any(job.truth.shapes for job in self.jobs) else None
 
     @property
     def looks(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marketsched.mechanisms.mechanism import Standing, Truthful
+from marketsched.mechanisms.mechanism import Mechanism, Standing, Truthful
 
 TRUTH = {  # what each promise means, in a sentence
     "ex post": "truth is best for each job, whatever happens",
@@ -25,6 +25,12 @@ VERDICTS = {  # what each word of `truth_verdict` means
     "searched": "no lie pays in markets so small that each is played; `marketsched audit` searches larger ones",
     "unknown": "nothing is proved; `marketsched audit` searches for a lie that pays",
 }
+
+CHARGES_STOPS = {
+    "pays on completion only": "a run that is stopped at a loss pays for the rounds it used",
+    "pays nothing when evicted": "a run that is stopped at a loss pays for the rounds it used",
+    "pays at most the declared value": "a run goes on while that is best in expectation, and may cost more in the end",
+}  # what ``stop_at_loss`` does not claim
 
 PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments
 
@@ -95,3 +101,14 @@ def truth_in_short(mechanism: Any, *, revealed: bool) -> str:
     if verdict == "proved" and promise == "in expectation":
         return "proved, on average"
     return f"no: {lie}" if verdict == "fails" else verdict
+
+
+def state_promises(market: Mechanism, home: type[Mechanism], stop_at_deadline: bool, stop_at_loss: bool) -> None:
+    """Let a market of the class ``home`` state what these rules promise to jobs of hidden duration.
+
+    A class below ``home`` that states something of its own keeps it.
+    """
+    promise: Truthful = "none" if stop_at_deadline and not stop_at_loss else "in expectation"
+    stated = {"truthful_hidden": promise} | ({"does_not_claim": CHARGES_STOPS} if stop_at_loss else {})
+    below = type(market).__mro__[: type(market).__mro__.index(home)]
+    vars(market).update({name: each for name, each in stated.items() if not any(name in vars(c) for c in below)})

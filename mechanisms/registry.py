@@ -106,6 +106,18 @@ _MARKET: dict[str, dict[str, Any]] = {
         "mechanisms": "marketsched.results.mechanisms_kind:MechanismsKind",
         "loads": "marketsched.results.loads_kind:LoadsKind",
     },
+    "command": {
+        "run": "marketsched.show.commands.run:run",
+        "compare": "marketsched.show.commands.compare:compare",
+        "mechanisms": "marketsched.show.commands.mechanisms:mechanisms",
+        "audit": "marketsched.show.commands.audit:audit_app",
+        "learn": "marketsched.show.commands.learn:learn",
+        "sweep": "marketsched.show.commands.sweep:sweep",
+        "report": "marketsched.show.commands.report:report",
+        "replay": "marketsched.show.commands.replay:replay",
+        "scenarios": "marketsched.show.commands.scenarios:scenarios",
+        "traces": "marketsched.show.commands.traces:traces_app",
+    },
     "scenarios": {"market": "marketsched.config.scenarios"},
 }
 _DECLARING = ("marketsched.worlds.logs",)  # rooms that say themselves what stands in the tables, names only

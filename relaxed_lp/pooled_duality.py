@@ -106,7 +106,7 @@ def pooled_bound(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, *, ste
         n = steps // STAGES + (stage < steps % STAGES)
         prices, found, trace = best.copy(), best.copy(), np.empty(n)
         done, optimal = _pooled_adagrad_kernel(
-            *scaled.jobs, scaled.capacities, step / SHRINK**stage, prices, found, trace
+            scaled.jobs, scaled.capacities, step / SHRINK**stage, prices, found, trace
         )
         traces.append(trace[:done])
         if done and trace[:done].min() < best_value:
@@ -116,7 +116,7 @@ def pooled_bound(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, *, ste
     prices = best / scaled.units[:, None]
     prices.flags.writeable = False
     history = np.minimum.accumulate(np.concatenate(traces))
-    value = float(_pooled_value_kernel(*scaled.jobs, scaled.capacities, best))
+    value = float(_pooled_value_kernel(scaled.jobs, scaled.capacities, best))
     return DualBound(value, prices, history.size, history)
 
 
@@ -131,7 +131,7 @@ def pooled_value(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, prices
     """
     scaled = _scaled(jobs, capacities, horizon)
     at = float_array("prices", prices, (*scaled.capacities.shape, horizon), lowest=0.0) * scaled.units[:, None]
-    return float(_pooled_value_kernel(*scaled.jobs, scaled.capacities, at))
+    return float(_pooled_value_kernel(scaled.jobs, scaled.capacities, at))
 
 
 def _scaled(jobs: PooledJobs, capacities: ArrayLike, horizon: int) -> _Scaled:
@@ -175,15 +175,13 @@ def _mean_density(scaled: _Scaled) -> float:
 
 
 @njit(cache=True)
-def _pooled_adagrad_kernel(  # type: ignore[no-untyped-def]
-    arrivals, value_offsets, values, option_offsets, pools, durations, worths, demands,
-    capacities, step, prices, best, trace,
-):  # fmt: skip
+def _pooled_adagrad_kernel(jobs, capacities, step, prices, best, trace):  # type: ignore[no-untyped-def]
     """Make ``trace.size`` steps on ``prices``; keep the best point in ``best``.
 
     ``trace`` receives the bound at every point. Returns how many were evaluated, and whether the last of them is
     optimal: no step along the subgradient changes the prices.
     """
+    arrivals, value_offsets, values, option_offsets, pools, durations, worths, demands = jobs
     n_pools, n_resources, n_rounds = prices.shape
     prefix = np.zeros((n_pools, n_rounds + 1, n_resources))  # resources of a round stand side by side
     change = np.empty((n_pools, n_rounds + 1, n_resources))  # of demand, from round to round
@@ -237,10 +235,9 @@ def _pooled_adagrad_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _pooled_value_kernel(  # type: ignore[no-untyped-def]
-    arrivals, value_offsets, values, option_offsets, pools, durations, worths, demands, capacities, prices,
-):  # fmt: skip
+def _pooled_value_kernel(jobs, capacities, prices):  # type: ignore[no-untyped-def]
     """Return (29) with pools at ``prices``, each window summed on its own."""
+    arrivals, value_offsets, values, option_offsets, pools, durations, worths, demands = jobs
     n_pools, n_resources, n_rounds = prices.shape
     bound = 0.0
     for g in range(n_pools):

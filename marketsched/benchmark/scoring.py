@@ -31,11 +31,10 @@ from marketsched.play.hindsight import realised
 from marketsched.play.kept_results import KeptResults, kept_for
 from marketsched.play.parallel import run_many
 from marketsched.play.running import Progress
-from marketsched.play.versions import versions
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.results.output import file_name
 from marketsched.results.paired_statistics import spread
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.worlds.workload import Workload
 
 DIGITS = 6  # of every figure: sums differ in their last digits from machine to machine

@@ -29,9 +29,8 @@ from marketsched.mechanisms.signatures import renamed
 from marketsched.play.kept_results import KeptResults, kept_for
 from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
-from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_DEFAULT = (

@@ -59,6 +59,7 @@ def _checked(own: Number, x: object) -> float:
         raise ValueError(error.legal) from None  # the place is that of the key in the file
 
 
+HONEST = Truthful()
 LIES = {lie.kind: lie for lie in KINDS.values() if lie.label}  # what a scenario can choose from
 CHOICES = {kind: _choice(kind) for kind, lie in KINDS.items() if lie.label or kind == Truthful.kind}
 _AT_BIRTH = tuple(CHOICES[kind] for kind, lie in KINDS.items() if lie.label and lie.inside_model)
@@ -114,11 +115,10 @@ class OwnerMix(Strict):
         """
         order = rng.permutation(len(owners))
         chosen = {owners[i] for i in order[: round(self.misreporting * len(owners))]}
-        honest = Truthful()
         if not chosen:
-            return honest
+            return HONEST
         if isinstance(self.strategy, _LearningChoice):
             minds = self.strategy.owners(owners, rng)
-            return lambda job: minds[job.owner].next_job() if job.owner in chosen else honest
+            return lambda job: minds[job.owner].next_job() if job.owner in chosen else HONEST
         other = self.strategy.strategy()
-        return lambda job: other if job.owner in chosen else honest
+        return lambda job: other if job.owner in chosen else HONEST

@@ -15,8 +15,7 @@ from marketsched.config.scenario_file import read_scenario, with_changes
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import Progress
-from marketsched.play.versions import versions
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 
 
 def compare_over(

@@ -21,9 +21,8 @@ from marketsched.cores.sections.policies import PolicyChoice
 from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.slot_loop import SlotRecord, play_slots
 from marketsched.play.running import Progress
-from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import ratio
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from marketsched.live.plain_state import Classes, plain, rebuilt
 from marketsched.live.tokens import new_private_file
 from marketsched.mechanisms.errors import InvalidParameterError, shown
 from marketsched.mechanisms.registry import get
-from marketsched.play.versions import versions
+from marketsched.results.result import versions
 
 EVERY_ROWS = 10_000
 ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end

@@ -18,8 +18,7 @@ from rich.text import Text
 from marketsched.results.kinds import Chapters, ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result, load
-from marketsched.results.views import told
-from marketsched.results.word_table import ShownTable, WordTable
+from marketsched.results.views import ShownTable, WordTable, told
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,5 +5,4 @@ from . import kept_results as kept_results
 from . import parallel as parallel
 from . import replaying as replaying
 from . import running as running
-from . import versions as versions
 from . import workers as workers

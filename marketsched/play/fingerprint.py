@@ -17,7 +17,7 @@ from typing import Any
 
 from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.registry import GROUP
-from marketsched.play.versions import versions
+from marketsched.results.result import versions
 
 MORE_PACKAGES = ("cvxpy", "highspy", "clarabel")  # solvers, beside what `versions` names
 ROOMS = ("marketsched", "marketsched.agents", "marketsched.mechanisms", "marketsched.relaxed_lp")

@@ -18,7 +18,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.auctions.flat_price import best_first_come, first_come_welfare
 from marketsched.mechanisms.promises import printed_promises
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.play.on_clusters import cluster_bounds, cluster_of, resource_load
+from marketsched.play.on_clusters import cluster_bounds, resource_load
 from marketsched.relaxed_lp.duality import STEPS, dual_bound
 
 MOST_LOOKS = 600_000_000  # starts that a dual bound looks at, over all its steps
@@ -42,7 +42,7 @@ def bounds_of(market: MarketRun) -> dict[str, Any]:
     ``bounds`` holds the dual bound and the certificate, ``first_come`` what first-come-first-served earns.
     """
     setup = market.setup
-    cluster = cluster_of(setup)
+    cluster = setup.cluster
     if cluster is not None:
         return cluster_bounds(setup, cluster)
     jobs = realised(setup)
@@ -118,7 +118,7 @@ def load_asked(setup: MarketSetup) -> float:
 
     On a cluster: their requests for the scarcest resource.
     """
-    cluster = cluster_of(setup)
+    cluster = setup.cluster
     if cluster is not None:
         return resource_load(setup, cluster)
     jobs = setup.table

@@ -23,12 +23,6 @@ from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
 BOUND_STEPS = 600  # within .01 % of four times as many on 6,000 jobs of openb
 
 
-def cluster_of(setup: MarketSetup) -> Cluster | None:
-    """Return the cluster of a market whose jobs have shapes; None: its nodes are identical."""
-    cluster = setup.mechanism.cluster
-    return cluster if cluster is not None and any(job.truth.shapes for job in setup.jobs) else None
-
-
 def cluster_bound(setup: MarketSetup, cluster: Cluster) -> float:
     """Return the dual bound (29) with pools, credits: no schedule in hindsight is worth more."""
     rows = ((job.truth, job.arrival, job.duration) for job in setup.jobs)

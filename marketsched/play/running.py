@@ -19,11 +19,10 @@ from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.randomness import checked_seed
 from marketsched.mechanisms.registry import get
 from marketsched.play.hindsight import bounds_of, load_asked, proven, shares
-from marketsched.play.on_clusters import cluster_of, resources_in_use
-from marketsched.play.versions import versions
+from marketsched.play.on_clusters import resources_in_use
 from marketsched.results.market_kind import prices_table
 from marketsched.results.owners import READ, owners_figures, owners_table
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.results.tables import Tables
 
 Progress = Callable[[int, int, str], None]  # steps done, steps in all, what comes now
@@ -150,7 +149,7 @@ def _run_market(
     outcome = {
         **result.outcome,
         **best,
-        **shares(result.outcome, best, on_cluster=cluster_of(setup) is not None),
+        **shares(result.outcome, best, on_cluster=setup.cluster is not None),
         "load": load_asked(setup),
         "complete": complete,
         "proven": proven(setup),

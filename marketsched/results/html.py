@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from html import escape
 
 from marketsched.results.result import Result
-from marketsched.results.views import frame_table, parts_of_view
-from marketsched.results.word_table import ShownTable
+from marketsched.results.views import ShownTable, frame_table, parts_of_view
 
 DPI = 60  # of a figure 12 inches wide: 720 pixels
 MOST_ROWS = 12  # of a table that no view shows

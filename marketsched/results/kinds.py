@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from marketsched.mechanisms.registry import get, names
 from marketsched.results.html import notebook_html
 from marketsched.results.result import Result
-from marketsched.results.word_table import ShownTable
+from marketsched.results.views import ShownTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

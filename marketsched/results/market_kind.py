@@ -14,6 +14,7 @@ from marketsched.results.owners import FEWEST
 from marketsched.results.tables import columns_of
 from marketsched.results.views import (
     View,
+    WordTable,
     amount,
     at_least_percent,
     flat,
@@ -22,7 +23,6 @@ from marketsched.results.views import (
     told_of_log,
     warnings_of,
 )
-from marketsched.results.word_table import WordTable
 
 if TYPE_CHECKING:
     import numpy as np

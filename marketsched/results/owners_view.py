@@ -17,8 +17,7 @@ from rich.text import Text
 from marketsched.results.owners import FEWEST, FIGURES
 from marketsched.results.panels import GREY, STYLE, frame, legend, look
 from marketsched.results.result import Result
-from marketsched.results.views import Column, table_of
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import Column, WordTable, table_of
 
 TITLES = ("owners, mean", "worst tenth", "worst owner")
 MOST_PANELS = 4

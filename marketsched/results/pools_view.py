@@ -9,8 +9,7 @@ import pandas as pd
 from rich.text import Text
 
 from marketsched.results.result import Result
-from marketsched.results.views import amount, percent, plain_table
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import WordTable, amount, percent, plain_table
 
 
 def pools_view(result: Result, whole: bool = False) -> list[Text | WordTable]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,28 @@ SECONDS = "seconds"  # a column of this name is no part of a table's bytes
 TEXTS = (".yaml", ".json", ".csv", ".md", ".txt")  # endings of further files that are read
 # What of the manifest every table says of itself.
 ABOUT = ("scenario", "experiment", "key", "learner", "seed", "seeds", "runs", "versions", "complete")
+
+PACKAGES = (
+    "marketsched",
+    "numpy",
+    "numba",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "Mesa",
+    "pydantic",
+)  # whose versions a result may depend on
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result may depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name.lower()] = version(name)
+        except PackageNotFoundError:  # run from a source tree that was never installed
+            found[name.lower()] = "unknown"
+    return found
 
 
 @dataclass(frozen=True, eq=False)

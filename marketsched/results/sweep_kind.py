@@ -16,8 +16,7 @@ from marketsched.config.strict_yaml import dump_yaml
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
-from marketsched.results.views import amount, cell, plain_table, told
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import WordTable, amount, cell, plain_table, told
 
 if TYPE_CHECKING:
     import pandas as pd

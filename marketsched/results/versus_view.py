@@ -17,9 +17,8 @@ from marketsched.results.answers import asked_of
 from marketsched.results.panels import GREY, MUTED, OKABE_ITO, STYLE, frame
 from marketsched.results.result import Result
 from marketsched.results.versus import FEW, directions, versus_table
-from marketsched.results.views import amount, plain_table
+from marketsched.results.views import WordTable, amount, plain_table
 from marketsched.results.waits_view import round_length, wait_unit
-from marketsched.results.word_table import WordTable
 
 MOST = 10  # losers, and winners, that a table has
 NAMED = 3  # losers in the figure

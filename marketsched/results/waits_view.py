@@ -11,8 +11,7 @@ from rich.text import Text
 
 from marketsched.results.paired_statistics import spread
 from marketsched.results.result import Result
-from marketsched.results.views import amount, plain_table
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import WordTable, amount, plain_table
 
 OWNERS = {"half of\nthe users": 0.5, "nine in ten\nusers": 0.9}  # wait at most so long on average
 CLASSES = {"0": "patient", "1": "middle", "2": "urgent"}  # jobs of a log

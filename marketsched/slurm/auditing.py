@@ -21,9 +21,8 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Natural, Positive, Seed, legal
-from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.slurm.accounts import missing_accounting
 from marketsched.slurm.cluster import missing_programs
 from marketsched.slurm.fair_share import FairShareCluster, Situation

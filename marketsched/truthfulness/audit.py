@@ -30,7 +30,7 @@ from marketsched.mechanisms.legal import Amount, Count, OpenShare, Positive, See
 from marketsched.mechanisms.signatures import renamed
 from marketsched.play.kept_results import kept_for
 from marketsched.play.parallel import Where, workers_for
-from marketsched.play.versions import versions
+from marketsched.results.result import versions
 from marketsched.truthfulness.at_hand import joint_at_hand, market_at_hand, on_worlds, plays_ahead, screened_at_hand
 from marketsched.truthfulness.audit_result import Audit
 from marketsched.truthfulness.audited import MechanismAudit

@@ -20,8 +20,7 @@ from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.worlds.demand import BANDS
 from marketsched.worlds.prediction import IntegerLaw, distinct_rows, joint_law
-from marketsched.worlds.recurring_runs import Recurring, RecurringRuns
-from marketsched.worlds.runs import Law
+from marketsched.worlds.runs import Law, Recurring, RecurringRuns
 from marketsched.worlds.workload import Workload, require
 
 # Seven points of a normal law, and their weights.

@@ -38,7 +38,6 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     expected_surplus,
     last_completion,
     start_at_turn,
-    state_promises,
 )
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.columns import JobColumns, Outcomes, steps_of
@@ -46,6 +45,7 @@ from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
+from marketsched.mechanisms.promises import state_promises
 from marketsched.mechanisms.signals import Signals, observed_duration
 
 

@@ -27,32 +27,13 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel, worth_kernel
 from marketsched.mechanisms.columns import JobColumns, steps_of
 from marketsched.mechanisms.law import DurationLaw, Signal
-from marketsched.mechanisms.mechanism import Mechanism, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
-
-CHARGES_STOPS = {
-    "pays on completion only": "a run that is stopped at a loss pays for the rounds it used",
-    "pays nothing when evicted": "a run that is stopped at a loss pays for the rounds it used",
-    "pays at most the declared value": "a run goes on while that is best in expectation, and may cost more in the end",
-}  # what ``stop_at_loss`` does not claim
-
 
 BY_DEFAULT = (
     "truth is not promised by default, since a nearer deadline has long runs stopped for nothing, but "
     "with stop_at_loss, or without stop_at_deadline, it is best for each job on average over its own duration"
 )
-
-
-def state_promises(market: Mechanism, home: type[Mechanism], stop_at_deadline: bool, stop_at_loss: bool) -> None:
-    """Let a market of the class ``home`` state what these rules promise to jobs of hidden duration.
-
-    A class below ``home`` that states something of its own keeps it.
-    """
-    promise: Truthful = "none" if stop_at_deadline and not stop_at_loss else "in expectation"
-    stated = {"truthful_hidden": promise} | ({"does_not_claim": CHARGES_STOPS} if stop_at_loss else {})
-    below = type(market).__mro__[: type(market).__mro__.index(home)]
-    vars(market).update({name: each for name, each in stated.items() if not any(name in vars(c) for c in below)})
 
 
 def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> DurationLaw:

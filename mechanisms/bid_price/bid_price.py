@@ -46,7 +46,6 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     best_stops,
     charged_rounds,
     last_completion,
-    state_promises,
 )
 from marketsched.mechanisms.auctions.rows_play import play_rows
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
@@ -64,6 +63,7 @@ from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
+from marketsched.mechanisms.promises import state_promises
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 

@@ -19,6 +19,8 @@ the step before.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -28,6 +30,15 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, legal
 
 EXACT_PARTS = 1024  # weights that are multiples of one over it add up without rounding, in any order
+
+
+class _Arriving(NamedTuple):
+    """Groups of tasks that arrive in the window; see `dual_prices`."""
+
+    rows: NDArray[np.int64]  # (m,), the first row of each
+    sizes: NDArray[np.int64]  # (m,), how many rows
+    places: NDArray[np.int64]  # (m,), round of the window; negative: before it
+    weights: NDArray[np.float64]  # (m,), of each of its tasks
 
 
 @legal
@@ -85,7 +96,8 @@ def dual_prices(
         rows, places, weights = one_by_one(rows, sizes), np.repeat(places, sizes), np.repeat(weights, sizes)
         sizes = np.ones_like(rows)
     mean = np.zeros_like(prices)
-    _descend_kernel(prices, supply, float(capacity), rows, sizes, places, weights, *tasks, steps, step, mean)
+    arriving = _Arriving(rows, sizes, places, weights)
+    _descend_kernel(prices, supply, float(capacity), arriving, tasks, steps, step, mean)
     return mean
 
 
@@ -135,9 +147,7 @@ def _waiting_start_kernel(costs, starts, size, logs, first, last, width, values,
 
 
 @njit(cache=True)
-def _sorted_kernel(  # type: ignore[no-untyped-def]
-    rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
-):
+def _sorted_kernel(arriving, tasks, n, logs, kinds, tops):  # type: ignore[no-untyped-def]
     """Lay the groups that fit into ``n`` rounds side by side, those of one duration together.
 
     Returns for each: where in the tables of costs (of ``n`` entries a row) the two stretches stand that cover all
@@ -147,6 +157,8 @@ def _sorted_kernel(  # type: ignore[no-untyped-def]
     receives where those of duration d begin, and ``tops[d]`` the logarithm of the longest stretch of starts that one
     of them asks about.
     """
+    rows, sizes, places, weights = arriving
+    durations, widths, flats, worth, offsets, values = tasks
     counts = np.zeros(n + 2, np.int64)
     for q in range(rows.size):
         j = rows[q]
@@ -210,12 +222,9 @@ def _buyers_kernel(firsts, begin, end, price, before):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def _descend_kernel(  # type: ignore[no-untyped-def]
-    prices, supply, capacity, rows, sizes, places, weights,
-    durations, widths, flats, worth, offsets, values, steps, step, mean,
-):  # fmt: skip
+def _descend_kernel(prices, supply, capacity, arriving, tasks, steps, step, mean):  # type: ignore[no-untyped-def]
     """Fill ``mean``; ``prices`` ends at the last iterate."""
-    n = prices.size
+    n, worth, values = prices.size, tasks.firsts, tasks.values
     prefix, change = np.zeros(n + 1), np.zeros(n + 1)
     logs = np.zeros(n + 2, np.int64)
     for i in range(2, n + 2):
@@ -225,7 +234,7 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
         starts[s] = s
     kinds, tops = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
     ones, others, flat_lasts, lasts, nodes, weighted, firsts, tables, heads, counts = _sorted_kernel(
-        rows, sizes, places, weights, durations, widths, flats, worth, offsets, values, n, logs, kinds, tops
+        arriving, tasks, n, logs, kinds, tops
     )
     bought = np.zeros(ones.size, np.int32)
     counted = 0

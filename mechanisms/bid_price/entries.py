@@ -98,6 +98,16 @@ def best_entry(
     return int(found), float(surplus), float(best)
 
 
+class _Jobs(NamedTuple):
+    """What is read of jobs whose durations are revealed; see `JobColumns`."""
+
+    durations: NDArray[np.int64]  # (n,), rounds
+    widths: NDArray[np.int64]  # (n,), nodes
+    begins: NDArray[np.int64]  # (n + 1,), of the steps of each value curve
+    values: NDArray[np.float64]  # (begins[-1],), credits
+    lasts: NDArray[np.int64]  # (begins[-1],), the last completion of each step
+
+
 class Served(NamedTuple):
     """The arrivals of a round, served together."""
 
@@ -136,10 +146,10 @@ def serve_arrivals(
     """
     own = counts[rows]
     values = np.empty(own.sum())
+    columns = _Jobs(jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
     lost, density = _serve_kernel(
-        rows, now, jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts, own, free, prefix, values,
-        outcomes.starts, outcomes.payments, density,
-    )  # fmt: skip
+        rows, now, columns, own, free, prefix, values, outcomes.starts, outcomes.payments, density
+    )
     return Served(float(lost), float(density), own, values)
 
 
@@ -170,10 +180,9 @@ def _best_entry_kernel(free, prefix, now, width, duration, values):  # type: ign
 
 
 @njit(cache=True)
-def _serve_kernel(  # type: ignore[no-untyped-def]
-    rows, now, durations, widths, begins, values, lasts, counts, free, prefix, kept, starts, paid, density
-):
+def _serve_kernel(rows, now, jobs, counts, free, prefix, kept, starts, paid, density):  # type: ignore[no-untyped-def]
     """Give each arrival its favourite entry; fill ``kept`` with its values. Returns lost surplus and densities."""
+    durations, widths, begins, values, lasts = jobs
     lost, end, used = 0.0, prefix.size - 1, 0
     for i in range(rows.size):
         j, count = rows[i], counts[i]

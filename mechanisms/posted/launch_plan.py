@@ -23,6 +23,24 @@ ZERO_TOLERANCE = 1e-12  # slack of the threshold, and of ties for V_max up to 1e
 MADE, POSITIVE, ZEROED = range(3)  # what is counted about estimates
 
 
+class Cases(NamedTuple):
+    """The cases of a law that a plan tells apart, and their points, as in `Law`."""
+
+    offsets: NDArray[np.int64]  # (n_groups + 1,): case g has points offsets[g] .. offsets[g + 1] - 1
+    arrivals: NDArray[np.int64]  # (n_groups,), rounds
+    durations: NDArray[np.int64]  # (n_points,), rounds
+    weights: NDArray[np.float64]  # (n_points,), probabilities
+
+
+class Terms(NamedTuple):
+    """What starts ``first_start + i`` and durations ``k + 1`` are worth, cost, and risk."""
+
+    values: NDArray[np.float64]  # (n_starts + max duration,), V of completions first_start, ...; credits
+    prices: NDArray[np.float64]  # (n_starts, n_durations), credits; +inf: not on sale
+    longest: NDArray[np.int64]  # (n_starts,), longest duration on sale, rounds
+    failures: NDArray[np.float64]  # (>= first_start - now + n_starts, n_durations), before thresholding; row 0 is now
+
+
 class Choice(NamedTuple):
     """The outcome of planning one report."""
 
@@ -41,10 +59,7 @@ def tie_tolerance(max_value: float) -> float:
 
 def choose_starts(
     law: Law,
-    values: NDArray[np.float64],
-    prices: NDArray[np.float64],
-    longest: NDArray[np.int64],
-    failures: NDArray[np.float64],
+    terms: Terms,
     *,
     now: int,
     first_start: int,
@@ -58,14 +73,8 @@ def choose_starts(
     ----------
     law : Law
         The reported law.
-    values : ndarray, shape (n_starts + max duration,)
-        V of completion times ``first_start``, ``first_start + 1``, ...; credits.
-    prices : ndarray, shape (n_starts, n_durations)
-        Menu prices of starts ``first_start + i`` and durations ``k + 1``; +inf: not on sale.
-    longest : ndarray of int, shape (n_starts,)
-        Longest duration on sale per start.
-    failures : ndarray, shape (>= first_start - now + n_starts, n_durations)
-        Estimates before thresholding; row 0 is the current round.
+    terms : Terms
+        Values, menu prices and estimated failures of all starts.
     now, first_start, horizon : int
         Rounds.
     threshold : float
@@ -80,45 +89,20 @@ def choose_starts(
     """
     starts = np.full(law.group_arrivals.size, -1, dtype=np.int64)
     estimates = np.zeros(3, dtype=np.int64)
+    cases = Cases(law.offsets, law.group_arrivals, law.durations, law.probabilities)
     utility, relaxed, follows, cap_binds = choose_starts_kernel(
-        law.offsets,
-        law.group_arrivals,
-        law.durations,
-        law.probabilities,
-        values,
-        prices,
-        longest,
-        failures,
-        now,
-        first_start,
-        horizon,
-        threshold + ZERO_TOLERANCE,
-        tolerance,
-        starts,
-        estimates,
+        cases, terms, now, first_start, horizon, threshold + ZERO_TOLERANCE, tolerance, starts, estimates
     )
     return Choice(starts, utility, relaxed, follows, cap_binds, estimates)
 
 
 @njit(cache=True)
 def choose_starts_kernel(  # type: ignore[no-untyped-def]
-    offsets,
-    arrivals,
-    durations,
-    weights,
-    values,
-    prices,
-    longest,
-    failures,
-    now,
-    first_start,
-    horizon,
-    threshold,
-    tolerance,
-    starts,
-    estimates,
+    cases, terms, now, first_start, horizon, threshold, tolerance, starts, estimates
 ):
     """Fill ``starts`` and ``estimates``; return (3), the relaxed utility, and two flags."""
+    offsets, arrivals, durations, weights = cases
+    values, prices, longest, failures = terms
     n_starts = prices.shape[0]
     total, total_relaxed = 0.0, 0.0
     follows, cap_binds = True, False

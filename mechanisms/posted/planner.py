@@ -18,7 +18,7 @@ from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import OfferedRun
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
 from marketsched.mechanisms.posted.certificate import WelfareLedger
-from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, choose_starts, tie_tolerance
+from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, Terms, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
@@ -115,10 +115,7 @@ class Planner:
             failures = asked.table(sow.concurrency, rows, longest)
         choice = choose_starts(
             law,
-            values,
-            prices,
-            on_sale,
-            failures,
+            Terms(values, prices, on_sale, failures),
             now=now,
             first_start=first_start,
             horizon=limits.horizon,

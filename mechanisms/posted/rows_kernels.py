@@ -26,7 +26,7 @@ from marketsched.mechanisms.posted.few_outcomes import (
     WIDTH,
     draw_few_kernel,
 )
-from marketsched.mechanisms.posted.launch_plan import choose_starts_kernel
+from marketsched.mechanisms.posted.launch_plan import Cases, Terms, choose_starts_kernel
 from marketsched.mechanisms.posted.residual import not_arrived_kernel, outlived_kernel
 
 
@@ -103,18 +103,11 @@ def plan_row_kernel(row, rows, laws, menu, paths, rule, found):  # type: ignore[
     price_table_kernel(menu.prices, menu.usage, first_start, width, room, table, on_sale)
     failures = _failures(n_rows, longest, width, paths, rule)
     starts, estimates = np.full(cases.stop - cases.start, -1), np.zeros(3, np.int64)
-    columns = (laws.durations[own], laws.weights[own], worth, table, on_sale, failures)
+    begins, arrivals = laws.begins[cases.start + law : cases.stop + law + 1], laws.case_waits[cases] + rows.births[row]
+    reported = Cases(begins, arrivals, laws.durations[own], laws.weights[own])
+    terms = Terms(worth, table, on_sale, failures)
     utility, relaxed, follows, binds = choose_starts_kernel(
-        laws.begins[cases.start + law : cases.stop + law + 1],
-        laws.case_waits[cases] + rows.births[row],
-        *columns,
-        rule.now,
-        first_start,
-        rule.horizon,
-        rule.threshold,
-        rule.tolerance,
-        starts,
-        estimates,
+        reported, terms, rule.now, first_start, rule.horizon, rule.threshold, rule.tolerance, starts, estimates
     )
     found.estimates[row] = utility
     found.counts[0] += 1

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import CHARGES_STOPS
 from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
 from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_rounds
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
@@ -38,6 +37,7 @@ from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, JobId, Standing, Truthful
+from marketsched.mechanisms.promises import CHARGES_STOPS
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster

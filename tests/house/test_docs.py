@@ -1,5 +1,6 @@
 """The pages under docs/ against the code: what they list, cite and show is there, and their examples run."""
 
+import csv
 import doctest
 import inspect
 import json
@@ -40,6 +41,15 @@ def test_links_inside_the_repository_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
     assert not missing
+
+
+def test_every_measured_table_stands_on_a_page_and_has_rows_of_one_length():
+    named = {name for page in PAGES for name in re.findall(r"measured/([\w-]+)\.csv", page.read_text())}
+    tables = {path.stem: path for path in (ROOT / "docs/measured").glob("*.csv")}
+    assert named == set(tables)
+    for name, path in tables.items():
+        with path.open(newline="", encoding="utf-8") as lines:
+            assert len({len(row) for row in csv.reader(lines)}) == 1, name
 
 
 def test_every_trace_is_listed_with_its_files_and_licence():

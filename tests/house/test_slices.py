@@ -45,8 +45,9 @@ def without_seconds(data):
     if isinstance(data, dict):
         return {key: without_seconds(value) for key, value in data.items() if "seconds" not in key}
     return [without_seconds(each) for each in data] if isinstance(data, list) else data
-commands = get_command(app).commands
-found = {"commands": sorted([*commands, *(f"audit {name}" for name in commands["audit"].commands)])}
+group = get_command(app)
+of_audit = group.get_command(None, "audit").list_commands(None)
+found = {"commands": sorted([*group.list_commands(None), *(f"audit {name}" for name in of_audit)])}
 for words in json.loads(sys.argv[2]):
     done = CliRunner().invoke(app, [*words, "--out", words[0]])
     assert done.exit_code in (0, 3), (done.output, done.stderr, done.exception)

@@ -46,7 +46,7 @@ found = marketsched.run("runs.txt", mechanism="first-come")
 assert found.outcome["jobs"] == 40
 """,
     "column-of-compare": """
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import WordTable
 found = marketsched.compare("stochastic-mix", ["pay-as-bid", "first-come"], runs=1)
 table = next(part for part in found.view().renderables if isinstance(part, WordTable))
 assert "jobs\\nevicted" in [column.title for column in table.columns]

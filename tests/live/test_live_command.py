@@ -197,6 +197,7 @@ def test_a_client_loads_nothing_that_is_slow():
 
 
 def test_other_commands_do_not_load_what_live_needs():
-    loaded = "import sys, marketsched.show.cli; print({'fastapi', 'sqlalchemy', 'httpx', 'uvicorn'} & set(sys.modules))"
+    loaded = "import sys, marketsched.show.cli, marketsched.live.slurm_command\n"
+    loaded += "print({'fastapi', 'sqlalchemy', 'httpx', 'uvicorn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"

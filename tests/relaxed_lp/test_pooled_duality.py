@@ -220,8 +220,8 @@ def test_kernels_agree_with_plain_python():
             getattr(f, "py_func", f) if plain else f for f in (_pooled_adagrad_kernel, _pooled_value_kernel)
         )
         prices, best, trace = np.zeros((n_pools, 3, 8)), np.zeros((n_pools, 3, 8)), np.empty(12)
-        done = descend(*jobs, have, 0.1, prices, best, trace)
-        results.append([*done, *prices.ravel(), *best.ravel(), *trace, value(*jobs, have, best)])
+        done = descend(jobs, have, 0.1, prices, best, trace)
+        results.append([*done, *prices.ravel(), *best.ravel(), *trace, value(jobs, have, best)])
     assert results[0] == pytest.approx(results[1], rel=1e-12, abs=1e-12)
 
 

@@ -15,7 +15,7 @@ from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, 
 from marketsched.mechanisms.limits import MarketLimits, last_useful_completion
 from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends, relaxed_ratio, smallest_supply
-from marketsched.mechanisms.posted.launch_plan import Choice, choose_starts
+from marketsched.mechanisms.posted.launch_plan import Choice, Terms, choose_starts
 
 NEVER_ENDS = 10**6  # as a horizon: the relaxed problem charges rounds after T like any other
 SLACK = 1e-7  # credits and nodes: rounding of sums of some hundred terms
@@ -88,10 +88,7 @@ class RelaxedRun:
         first, values, prices, on_sale = terms
         choice = choose_starts(
             law,
-            values,
-            prices,
-            on_sale,
-            np.zeros(prices.shape),
+            Terms(values, prices, on_sale, np.zeros(prices.shape)),
             now=first,
             first_start=first,
             horizon=NEVER_ENDS,

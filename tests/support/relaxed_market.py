@@ -3,7 +3,7 @@
 import numpy as np
 
 from marketsched.mechanisms.limits import last_useful_completion
-from marketsched.mechanisms.posted.launch_plan import choose_starts
+from marketsched.mechanisms.posted.launch_plan import Terms, choose_starts
 
 
 def best_plan(relaxed, sow, horizon, max_delay):
@@ -17,10 +17,7 @@ def best_plan(relaxed, sow, horizon, max_delay):
     prices, on_sale = relaxed.price_table(sow.concurrency, first, n_starts, longest)
     choice = choose_starts(
         law,
-        values,
-        prices,
-        on_sale,
-        np.zeros((n_starts, longest)),
+        Terms(values, prices, on_sale, np.zeros((n_starts, longest))),
         now=first,
         first_start=first,
         horizon=horizon,

@@ -8,8 +8,7 @@ from marketsched.papers.claims import Claim, exact_row, mean_row
 from marketsched.papers.experiment_kind import verdict_counts
 from marketsched.papers.folder import write_overview
 from marketsched.papers.runs import Line, Panel, lines_table
-from marketsched.play.versions import versions
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 
 
 def write_reproduction(folder, missing=()):

@@ -23,9 +23,8 @@ from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import Estimate
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 
 if TYPE_CHECKING:
     from marketsched.cores.sections.core import ClusterCore

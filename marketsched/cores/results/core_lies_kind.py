@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from marketsched.results.kinds import ResultKind
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import WordTable
 
 if TYPE_CHECKING:
     from marketsched.results.result import Result

@@ -18,8 +18,7 @@ from marketsched.cores import results
 from marketsched.cores.core import CORES, Core, FigureColumn
 from marketsched.results.kinds import ResultKind
 from marketsched.results.result import Result
-from marketsched.results.views import Column, amount, decimals, number, percent, plain_table, table_of
-from marketsched.results.word_table import WordTable
+from marketsched.results.views import Column, WordTable, amount, decimals, number, percent, plain_table, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

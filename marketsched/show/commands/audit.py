@@ -11,7 +11,7 @@ from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get, names
 from marketsched.results.output import KEPT
-from marketsched.show.commands.pages import first_page, group_with
+from marketsched.show.cli import first_page, registered_group
 from marketsched.show.commands.tools import (
     PROCESSES,
     ColumnsOption,
@@ -52,7 +52,7 @@ UtilityOption = Annotated[
 audit_app = typer.Typer(
     help="Find out who gains by lying. `lies` may be left out: marketsched audit synthetic-pipelines",
     rich_markup_mode=None,
-    cls=group_with("lies"),
+    cls=registered_group("audit ", usual="lies"),
 )
 
 

@@ -11,6 +11,7 @@ from marketsched import comparisons, config
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get
 from marketsched.results.output import KEPT
+from marketsched.show.cli import first_page, with_settings
 from marketsched.show.commands.tools import (
     PROCESSES,
     ColumnsOption,
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from marketsched.study.hard.adversary import HardInstance
 
 
+@with_settings(
+    cls=first_page("mechanism", "runs", "loads", "days", "columns", "out", "details", "changes"),
+    epilog="Try: marketsched compare stochastic-mix -m bid-price,vcg,first-come --runs 3",
+)
 def compare(
     scenario: Annotated[
         str | None,

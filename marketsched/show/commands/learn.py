@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from marketsched.results.output import KEPT
+from marketsched.show.cli import first_page, with_settings
 from marketsched.show.commands.tools import (
     PROCESSES,
     ForceOption,
@@ -24,6 +25,7 @@ from marketsched.show.commands.tools import (
 from marketsched.study import learning
 
 
+@with_settings(cls=first_page("mechanism", "learner", "owners", "nodes", "days", "seeds", "seed", "out"))
 def learn(
     mechanism: MechanismOption = None,
     learner: Annotated[

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from marketsched.show import reports
+from marketsched.show.cli import with_settings
 from marketsched.show.commands.tools import one_line_errors
 
 
+@with_settings(no_args_is_help=True)
 def report(
     folder: Annotated[
         Path,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marketsched.show.cli import with_settings
 from marketsched.show.commands.tools import (
     INTERRUPTED,
     PROCESSES,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LOG_SECONDS = 60.0  # between lines of progress where no terminal shows a bar
 
 
+@with_settings(no_args_is_help=True)
 def sweep(
     spec: Annotated[Path, typer.Argument(help="What to run, YAML (see docs/sweeps.md).", show_default=False)],
     out: Annotated[

@@ -256,7 +256,7 @@ def print_view(view: Any) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
-    from marketsched.results.word_table import WordTable
+    from marketsched.results.views import WordTable
 
     console = Console(highlight=False)
     if not console.is_terminal:

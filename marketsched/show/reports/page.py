@@ -22,8 +22,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
-from marketsched.results.views import frame_table, pairs_table, parts_of_view, summary_table, told
-from marketsched.results.word_table import ShownTable
+from marketsched.results.views import ShownTable, frame_table, pairs_table, parts_of_view, summary_table, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

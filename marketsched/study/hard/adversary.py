@@ -39,12 +39,11 @@ from marketsched.mechanisms.legal import Count, Positive, Seed, Whole, legal
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.randomness import generator_of
 from marketsched.play.running import run
-from marketsched.play.versions import versions
 from marketsched.relaxed_lp.bounds import realised_bound
 from marketsched.relaxed_lp.hindsight import hindsight_optimum
 from marketsched.results.hard_kind import instance_file
 from marketsched.results.output import whole_file
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.study.hard.annealing import Progress, Search, SearchLength, Stopped
 from marketsched.study.hard.birth_sequences import BirthSequence, InstanceLimits, entries, sketched
 from marketsched.study.hard.instance_trial import Trial

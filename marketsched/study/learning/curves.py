@@ -23,8 +23,7 @@ from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
 from marketsched.mechanisms.randomness import LARGEST_SEED
 from marketsched.play.kept_results import KeptResults
 from marketsched.play.parallel import Where, run_many
-from marketsched.play.versions import versions
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import LearningRun, learn

@@ -15,9 +15,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Natural, Seed, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.randomness import checked_seed
-from marketsched.play.versions import versions
 from marketsched.results.paired_statistics import CONFIDENCE, spread
-from marketsched.results.result import Result
+from marketsched.results.result import Result, versions
 from marketsched.truthfulness.conduct.all_jobs import KNOWN, VALUE
 from marketsched.truthfulness.conduct.conduct_gains import play_conducts
 from marketsched.truthfulness.conduct.conducts import BELIEFS, FAMILIES, TERMS
