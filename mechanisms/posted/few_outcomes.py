@@ -288,13 +288,13 @@ def _sweep(loads, row_tops, block, row, low, high, leaving, coming, width):  # t
 
 
 @njit(cache=True)
-def draw_few_kernel(  # type: ignore[no-untyped-def]
-    loads, row_tops, draws, slots, points, cumulated, jobs, now, n_paths, root, stamp, blocks, fresh
-):
+def draw_few_kernel(paths, jobs, now, n_paths, root, stamp, blocks, fresh):  # type: ignore[no-untyped-def]
     """Draw outcomes of ``jobs`` of at most `FEW` points on the paths of ``blocks[0] .. blocks[1] - 1``.
 
-    ``fresh``: on all of them, on which the jobs have no rounds yet; else where the outcome is no longer possible.
+    ``paths`` are those of `path_kernels.Paths`. ``fresh``: on all of them, on which the jobs have no rounds yet; else
+    where the outcome is no longer possible.
     """
+    loads, row_tops, draws, _, _, slots, points, cumulated, _ = paths
     window = loads.shape[1]
     row, stride, last = now % window, draws.shape[1], draws.shape[0] - 1
     edges, heads, drawn = np.empty((FEW, 3)), np.empty(FEW, np.int64), np.empty(LANES, np.uint16)

@@ -1,19 +1,17 @@
 r"""Sample paths of the earlier jobs' residual randomness, kept alive from submission to submission.
 
-Appendix F of the paper simulates every earlier job again for each query. Here ``n`` paths stay:
-each holds one drawn outcome per earlier active job, and the load these outcomes put on the coming
-rounds. An observation (no arrival, an arrival, an end, an eviction) makes some drawn outcomes
-impossible; only on those paths, and only for that job, a new outcome is drawn from the narrowed
-law, which keeps every path an exact draw from the conditional law of Section 9.
+Appendix F of the paper simulates every earlier job again for each query. Here ``n`` paths stay: each holds one drawn
+outcome per earlier active job, and the load these outcomes put on the coming rounds. An observation (no arrival, an
+arrival, an end, an eviction) makes some drawn outcomes impossible; only on those paths, and only for that job, a new
+outcome is drawn from the narrowed law, which keeps every path an exact draw from the conditional law of Section 9.
 
-Draws are a function of (root key, order of submission, round, kind, path) and of nothing else: a
-counter-based generator (the finaliser of SplitMix64, [SLF14]_). They therefore never depend on a
-report, nor on how often other jobs were redrawn.
+Draws are a function of (root key, order of submission, round, kind, path) and of nothing else: a counter-based
+generator (the finaliser of SplitMix64, [SLF14]_). They therefore never depend on a report, nor on how often other jobs
+were redrawn.
 
-Under the ``running`` variant (Section 15.3) a later job is the first to go, so the load of a path
-before the removals of each round is built by placing the jobs in order of submission, each up to and
-including the first round in which it does not fit; paths on which no job is cut short are updated
-in place, the others are placed again.
+Under the ``running`` variant (Section 15.3) a later job is the first to go, so the load of a path before the removals
+of each round is built by placing the jobs in order of submission, each up to and including the first round in which it
+does not fit; paths on which no job is cut short are updated in place, the others are placed again.
 
 References
 ----------
@@ -22,8 +20,11 @@ References
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 LANES = 64  # as in failure_table; a compiled kernel's cache notices changes of its own file only
 
@@ -38,6 +39,20 @@ _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SCALE = 2.0**-53
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _ONE = np.uint64(1)
+
+
+class Paths(NamedTuple):
+    """The paths, and the laws of the active jobs; calls from Python pass a plain tuple, a microsecond faster."""
+
+    loads: NDArray[np.int16] | NDArray[np.int32]  # (n_blocks, window, LANES), nodes; a ring of rounds
+    row_tops: NDArray[np.int64]  # (window,), at least the highest load of each round, nodes
+    draws: NDArray[np.uint16]  # (n_slots, n_blocks * LANES), the outcome of each job; one row: of all jobs in turn
+    cut: NDArray[np.uint8]  # (n_blocks * LANES,), whether a job is cut short on the path
+    again: NDArray[np.uint8]  # (n_blocks * LANES,), whether jobs have to be placed on the path again
+    slots: NDArray[np.int64]  # (n_slots, N_COLUMNS), columns as above
+    points: NDArray[np.int64]  # (2, size), first and last round of each outcome, law after law; negative: does not run
+    cumulated: NDArray[np.float64]  # (size,), probability of the points before
+    guides: NDArray[np.uint16]  # points at which draws begin to search
 
 
 @njit(cache=True)
@@ -284,29 +299,13 @@ def _scratch(loads, slots, jobs):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _place_kernel(  # type: ignore[no-untyped-def]
-    loads,
-    row_tops,
-    draws,
-    cut,
-    again,
-    slots,
-    points,
-    cumulated,
-    guides,
-    jobs,
-    now,
-    n_paths,
-    capacity,
-    root,
-    stamp,
-    blocks,
-):
+def _place_kernel(paths, jobs, now, n_paths, capacity, root, stamp, blocks):  # type: ignore[no-untyped-def]
     """Place ``jobs``, in order of submission, on the paths of ``blocks[0] .. blocks[1] - 1``.
 
     ``stamp >= 0``: draw their outcomes first; else keep them, and only fill paths marked ``again``.
     ``capacity >= 0`` selects the ``running`` rule: a job is cut after the first round it does not fit.
     """
+    loads, row_tops, draws, cut, again, slots, points, cumulated, guides = paths
     window = loads.shape[1]
     row = now % window
     rounds, intervals, chosen, targets, drafts = _scratch(loads, slots, jobs)
@@ -333,14 +332,12 @@ def _place_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _narrow_kernel(  # type: ignore[no-untyped-def]
-    loads, row_tops, draws, cut, again, slots, points, cumulated, guides, jobs, now, n_paths, capacity, root, stamp
-):
+def _narrow_kernel(paths, jobs, now, n_paths, capacity, root, stamp):  # type: ignore[no-untyped-def]
     """Redraw ``jobs`` where the drawn outcome is no longer possible.
 
-    Under the ``running`` rule a path on which a job is or would be cut short is only marked
-    ``again``.
+    Under the ``running`` rule a path on which a job is or would be cut short is only marked ``again``.
     """
+    loads, row_tops, draws, cut, again, slots, points, cumulated, guides = paths
     window = loads.shape[1]
     row = now % window
     rounds, intervals, chosen, targets, drafts = _scratch(loads, slots, jobs)
@@ -373,8 +370,9 @@ def _narrow_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _remove_kernel(loads, row_tops, draws, cut, again, slots, points, slot, now, n_paths):  # type: ignore[no-untyped-def]
+def _remove_kernel(paths, slot, now, n_paths):  # type: ignore[no-untyped-def]
     """Take one job off all paths; under the ``running`` rule mark cut paths ``again`` instead."""
+    loads, row_tops, draws, cut, again, slots, points, _, _ = paths
     window = loads.shape[1]
     row = now % window
     rounds, intervals, chosen, _, drafts = _scratch(loads, slots, np.full(1, slot))

@@ -26,7 +26,8 @@ from marketsched.mechanisms.posted.few_outcomes import (
     WIDTH,
     draw_few_kernel,
 )
-from marketsched.mechanisms.posted.launch_plan import Cases, Terms, choose_starts_kernel
+from marketsched.mechanisms.posted.launch_plan import choose_starts_kernel
+from marketsched.mechanisms.posted.path_kernels import Paths
 from marketsched.mechanisms.posted.residual import not_arrived_kernel, outlived_kernel
 
 
@@ -74,6 +75,7 @@ _compiled = kernel_over(
     draw_few_kernel,
     choose_starts_kernel,
     not_arrived_kernel,
+    Paths,
 )
 
 
@@ -104,8 +106,7 @@ def plan_row_kernel(row, rows, laws, menu, paths, rule, found):  # type: ignore[
     failures = _failures(n_rows, longest, width, paths, rule)
     starts, estimates = np.full(cases.stop - cases.start, -1), np.zeros(3, np.int64)
     begins, arrivals = laws.begins[cases.start + law : cases.stop + law + 1], laws.case_waits[cases] + rows.births[row]
-    reported = Cases(begins, arrivals, laws.durations[own], laws.weights[own])
-    terms = Terms(worth, table, on_sale, failures)
+    reported, terms = (begins, arrivals, laws.durations[own], laws.weights[own]), (worth, table, on_sale, failures)
     utility, relaxed, follows, binds = choose_starts_kernel(
         reported, terms, rule.now, first_start, rule.horizon, rule.threshold, rule.tolerance, starts, estimates
     )
@@ -178,9 +179,8 @@ def take_row_kernel(row, starts, place, used, rows, laws, menu, paths, rule, fou
         paths.slots[slot, column] = 0
     paths.slots[slot, OFFSET], paths.slots[slot, POINTS], paths.slots[slot, HIGH] = used, size, size
     paths.slots[slot, MAY_NEVER], paths.slots[slot, WIDTH], paths.slots[slot, KEY] = 1, width, row
-    blocks, drawn = (0, paths.loads.shape[0]), (rule.now, rule.n_paths, rule.root, rule.stamp)
-    store = (paths.loads, paths.row_tops, paths.draws, paths.slots, paths.points, paths.cumulated)
-    draw_few_kernel(*store, place, *drawn, blocks, True)
+    blocks = (0, paths.loads.shape[0])
+    draw_few_kernel(paths, place, rule.now, rule.n_paths, rule.root, rule.stamp, blocks, True)
     return used + size + 2
 
 

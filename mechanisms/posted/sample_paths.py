@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from marketsched.mechanisms.posted.path_kernels import (
     OFFSET,
     POINTS,
     WIDTH,
+    Paths,
 )
 from marketsched.mechanisms.posted.residual import Eviction, ResidualJob
 
@@ -41,18 +42,6 @@ MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
 MAX_CELLS = 2**29  # loads of all paths: one GB, or two
 BUCKETS_PER_POINT = 8  # of the guide tables: a draw then rarely needs more than a step or two
 INT16_TOP = np.iinfo(np.int16).max
-
-
-class Paths(NamedTuple):
-    """The store of `SamplePaths`, for a kernel that draws jobs of few outcomes."""
-
-    loads: NDArray[np.int16] | NDArray[np.int32]
-    row_tops: NDArray[np.int64]
-    draws: NDArray[np.uint16]
-    slots: NDArray[np.int64]
-    points: NDArray[np.int64]
-    cumulated: NDArray[np.float64]
-    guides: NDArray[np.uint16]
 
 
 class SamplePaths:
@@ -121,7 +110,7 @@ class SamplePaths:
     @property
     def arrays(self) -> Paths:
         """All that is kept."""
-        return Paths(self.loads, self.row_tops, self.draws, self._slots, self._points, self._cumulated, self._guides)
+        return Paths(*self._store)
 
     @property
     def slot_of(self) -> dict[JobId, int]:
@@ -154,9 +143,7 @@ class SamplePaths:
         if few.size:
             self._draw_few(few, stamp, 0, self.n_blocks, fresh=False)
         if many.size:
-            laws = self._cumulated, self._guides
-            rule = self.now, self.n_paths, self.capacity, self.root
-            kernels._narrow_kernel(*self._store, *laws, many, *rule, stamp)
+            kernels._narrow_kernel(self._store, many, self.now, self.n_paths, self.capacity, self.root, stamp)
         self._place_again()
 
     def remove(self, job: JobId, *, past: bool) -> None:
@@ -164,12 +151,7 @@ class SamplePaths:
         slot = self.forget(job)
         if past:
             return  # as after every completion with a known duration: its rows are cleared already
-        kernels._remove_kernel(
-            *self._store,
-            slot,
-            self.now,
-            self.n_paths,
-        )
+        kernels._remove_kernel(self._store, slot, self.now, self.n_paths)
         self._place_again()
 
     def forget(self, job: JobId) -> int:
@@ -261,9 +243,10 @@ class SamplePaths:
     # -- storage ---------------------------------------------------------------------------------
 
     @property
-    def _store(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
-        """The arrays every kernel works on, in the order it takes them."""
-        return self.loads, self.row_tops, self.draws, self.cut, self.again, self._slots, self._points
+    def _store(self) -> tuple[Any, ...]:
+        """The fields of `Paths` as every kernel takes them."""
+        jobs = (self._slots, self._points, self._cumulated, self._guides)
+        return (self.loads, self.row_tops, self.draws, self.cut, self.again, *jobs)
 
     def _split(self, chosen: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the slots of jobs with few outcomes, and the others; under the ``running`` rule all are others.
@@ -280,30 +263,16 @@ class SamplePaths:
         return slots[few], slots[~few]
 
     def _draw_few(self, slots: NDArray[np.int64], stamp: int, first_block: int, end_block: int, *, fresh: bool) -> None:
-        draw_few_kernel(
-            self.loads,
-            self.row_tops,
-            self.draws,
-            self._slots,
-            self._points,
-            self._cumulated,
-            slots,
-            self.now,
-            self.n_paths,
-            self.root,
-            stamp,
-            (first_block, end_block),
-            fresh,
-        )
+        blocks = (first_block, end_block)
+        draw_few_kernel(self._store, slots, self.now, self.n_paths, self.root, stamp, blocks, fresh)
 
     def _place(self, chosen: list[int], stamp: int, first_block: int, end_block: int) -> None:
         few, many = self._split(chosen)
         if few.size:
             self._draw_few(few, stamp, first_block, end_block, fresh=True)
         if many.size:
-            laws = self._cumulated, self._guides
-            rule = self.now, self.n_paths, self.capacity, self.root
-            kernels._place_kernel(*self._store, *laws, many, *rule, stamp, (first_block, end_block))
+            blocks = (first_block, end_block)
+            kernels._place_kernel(self._store, many, self.now, self.n_paths, self.capacity, self.root, stamp, blocks)
 
     def _place_again(self) -> None:
         """Rebuild the paths marked ``again``, job by job in order of submission."""
