@@ -43,18 +43,18 @@ class Usual:
             Their rows, in order of arrival; ``state`` is still `present.HERE` of those that leave now.
         """
         gone = np.empty(present.n, dtype=np.int64)
-        columns = self._announced, self.rounds, self._work, gone
-        present.n, n_gone = _departed_kernel(present.jobs, present.turn, present.n, now, *columns)
+        present.n, n_gone = _departed_kernel(present.in_turn, now, self._announced, self.rounds, self._work, gone)
         return gone[:n_gone]
 
 
 @njit(cache=True)
-def _departed_kernel(jobs, turn, n, now, announced, rounds, work, gone):  # type: ignore[no-untyped-def]
+def _departed_kernel(present, now, announced, rounds, work, gone):  # type: ignore[no-untyped-def]
     """Keep in ``turn`` who stays, write into ``gone`` who does not; return how many of each."""
+    jobs, turn = present
     start, stop, last_start, state = jobs["start"], jobs["stop"], jobs["last_start"], jobs["state"]
     width, band, mean, used = jobs["width"], jobs["band"], jobs["mean"], jobs["used"]
     stay, n_gone = 0, 0
-    for i in range(n):
+    for i in range(turn.size):
         j = turn[i]
         runs = start[j] > 0
         if state[j] == 0 and ((runs and now < stop[j]) or (not runs and now <= last_start[j])):

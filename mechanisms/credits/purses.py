@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,13 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.schedulers.turns import Accounts
 
 CREDIT = 1_000_000  # millionths
+
+
+class Balances(NamedTuple):
+    """What owners hold and have spent, as kernels that pay read and change it."""
+
+    held: NDArray[np.int64]  # (n,), millionths of credits
+    spent: NDArray[np.int64]  # (n,), millionths of credits
 
 
 class Purses:
@@ -69,6 +77,11 @@ class Purses:
     def names(self) -> list[Hashable]:
         """Whose the purses are, by number."""
         return self._accounts.names
+
+    @property
+    def balances(self) -> Balances:
+        """Views for kernels, valid until incomes are paid."""
+        return Balances(self.held, self.spent)
 
     @property
     def credits(self) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ MOST_LOST = 1.5  # b
 
 def prepay(present: Rows, purses: Purses) -> int:
     """Let the regular runs pay for a round; return how many go on as free runs because their owner cannot."""
-    found: int = _prepay_kernel(present.jobs, present.turn, present.n, purses.held, purses.spent, CREDIT)
+    found: int = _prepay_kernel(present.in_turn, purses.balances, CREDIT)
     return found
 
 
@@ -60,9 +60,8 @@ def serve_regular(
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     limit = MOST_LOST * max(1.0, load) ** 3
     n_taken, n_started = _regular_kernel(
-        present.jobs, present.turn, present.n, now, idle, purses.held, purses.spent, CREDIT, usual_rounds, limit,
-        patience, taken, started,
-    )  # fmt: skip
+        present.in_turn, now, idle, purses.balances, CREDIT, usual_rounds, limit, patience, taken, started
+    )
     return taken[:n_taken], started[:n_started]
 
 
@@ -73,10 +72,11 @@ def serve_free(present: Rows, now: int, idle: int, queue: NDArray[np.int64]) -> 
 
 
 @njit(cache=True)
-def _prepay_kernel(jobs, turn, n, held, spent, credit):  # type: ignore[no-untyped-def]
+def _prepay_kernel(present, balances, credit):  # type: ignore[no-untyped-def]
+    (jobs, turn), (held, spent) = present, balances
     start, since, width, owner, paid = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["paid"]
     without = 0
-    for i in range(n):
+    for i in range(turn.size):
         j = turn[i]
         if start[j] == 0 or since[j] == 0:
             continue
@@ -92,11 +92,12 @@ def _prepay_kernel(jobs, turn, n, held, spent, credit):  # type: ignore[no-untyp
 
 
 @njit(cache=True)
-def _collect_kernel(jobs, turn, n, missing, chosen):  # type: ignore[no-untyped-def]
+def _collect_kernel(present, missing, chosen):  # type: ignore[no-untyped-def]
     """Choose free runs with ``missing`` nodes; return how many, 0 if they do not do."""
+    jobs, turn = present
     width, start, since = jobs["width"], jobs["start"], jobs["since"]
     count, have = 0, 0
-    for i in range(n - 1, -1, -1):
+    for i in range(turn.size - 1, -1, -1):
         j = turn[i]
         if start[j] > 0 and since[j] == 0:
             chosen[count] = j
@@ -120,18 +121,19 @@ def _collect_kernel(jobs, turn, n, missing, chosen):  # type: ignore[no-untyped-
 
 @njit(cache=True)
 def _regular_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, idle, held, spent, credit, usual_rounds, limit, patience, taken, started
+    present, now, idle, balances, credit, usual_rounds, limit, patience, taken, started
 ):
     """Fill ``taken`` and ``started``; return how many of each."""
+    (jobs, turn), (held, spent) = present, balances
     start, since, width, owner, band = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["band"]
     ran, unpaid, paid = jobs["ran"], jobs["unpaid"], jobs["paid"]
     n_taken, n_started, behind = 0, 0, 0.0
-    chosen = np.empty(n, dtype=np.int64)
-    for i in range(n):
+    chosen = np.empty(turn.size, dtype=np.int64)
+    for i in range(turn.size):
         j = turn[i]
         if since[j] > 0 and start[j] == 0:
             behind += width[j] * usual_rounds[band[j]]
-    for i in range(n):
+    for i in range(turn.size):
         j = turn[i]
         if since[j] == 0 or start[j] > 0:
             continue
@@ -143,7 +145,7 @@ def _regular_kernel(  # type: ignore[no-untyped-def]
                 unpaid[j] += 1
             continue
         if width[j] > idle:
-            count = _collect_kernel(jobs, turn, n, width[j] - idle, chosen)
+            count = _collect_kernel(present, width[j] - idle, chosen)
             if count == 0:
                 continue
             if waited < patience:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -48,6 +49,13 @@ class Upgrade:
     unpaid: int = 0  # rounds from `patience` on in which its owner could not pay: the bound does not count them
 
 
+class Remembered(NamedTuple):
+    """The last jobs of each owner, as kernels read them."""
+
+    columns: NDArray[np.float64]  # (3, n, 64): importance, work (node-rounds) and arrival (round)
+    seen: NDArray[np.int64]  # (n,), how many jobs of each owner came
+
+
 class Memory:
     """The last jobs of each owner: importance, work and arrival."""
 
@@ -69,9 +77,9 @@ class Memory:
         self._seen[owner] += 1
 
     @property
-    def known(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The columns, shape (3, n, 64), and how many jobs of each owner came."""
-        return self._columns, self._seen
+    def known(self) -> Remembered:
+        """Views for kernels."""
+        return Remembered(self._columns, self._seen)
 
 
 def upgraded(
@@ -96,48 +104,44 @@ def upgraded(
     """
     rows, figures = np.empty(present.n, dtype=np.int64), np.empty((present.n, 2))
     incomes = purses.incomes / CREDIT
-    found = _upgrade_kernel(
-        present.jobs, present.turn, present.n, now, purses.credits, incomes, *memory.known, kappa, margin,
-        LATE, FEWEST, SHORTEST, SAVINGS_LAST, rows, figures,
-    )  # fmt: skip
+    found = _upgrade_kernel(present.in_turn, now, purses.credits, incomes, memory.known, kappa, margin, rows, figures)
     return [(int(row), *pair) for row, pair in zip(rows[:found], figures[:found].tolist(), strict=True)]
 
 
 def outlook(present: Rows, now: int, purses: Purses, memory: Memory, kappa: float, owner: int) -> tuple[float, float]:
     """Return the credits that an owner's regular jobs still need, and its threshold; nothing is changed."""
     needed = np.zeros(purses.held.size)
-    _needed_kernel(present.jobs, present.turn, present.n, now, kappa, needed)
+    _needed_kernel(present.in_turn, now, kappa, needed)
     memory.admit(purses.held.size)
     free = max(0.0, float(purses.credits[owner]) - float(needed[owner]))
     can_pay = float(purses.incomes[owner]) / CREDIT + free / SAVINGS_LAST
-    threshold = _threshold_kernel(*memory.known, owner, now, can_pay, kappa, FEWEST, SHORTEST)
+    threshold = _threshold_kernel(memory.known, owner, now, can_pay, kappa)
     return float(needed[owner]), float(threshold)
 
 
 @njit(cache=True)
-def _upgrade_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, credits, incomes, memory, seen, kappa, margin, late, fewest, shortest, last, rows, figures
-):
+def _upgrade_kernel(present, now, credits, incomes, memory, kappa, margin, rows, figures):  # type: ignore[no-untyped-def]
     """Set ``since`` of those that become regular; fill ``rows`` and ``figures``; return how many."""
+    jobs, turn = present
     owner, width, mean, important = jobs["owner"], jobs["width"], jobs["rest"], jobs["important"]
     unpaid = jobs["unpaid"]
     start, since, state, deadline = jobs["start"], jobs["since"], jobs["state"], jobs["last"]
     needed, thresholds = np.zeros(credits.size), np.full(credits.size, -1.0)
     summed, found = False, 0
-    for i in range(n):
+    for i in range(turn.size):
         j = turn[i]
-        if since[j] > 0 or start[j] > 0 or state[j] != 0 or deadline[j] - now > mean[j] * (1.0 + margin) + late:
+        if since[j] > 0 or start[j] > 0 or state[j] != 0 or deadline[j] - now > mean[j] * (1.0 + margin) + LATE:
             continue
         if not summed:
             summed = True
-            _needed_kernel(jobs, turn, n, now, kappa, needed)
+            _needed_kernel(present, now, kappa, needed)
         o = owner[j]
         cost = width[j] * mean[j] * kappa
         if credits[o] - needed[o] < cost:
             continue
         if thresholds[o] < 0.0:
-            can_pay = incomes[o] + max(0.0, credits[o] - needed[o]) / last
-            thresholds[o] = _threshold_kernel(memory, seen, o, now, can_pay, kappa, fewest, shortest)
+            can_pay = incomes[o] + max(0.0, credits[o] - needed[o]) / SAVINGS_LAST
+            thresholds[o] = _threshold_kernel(memory, o, now, can_pay, kappa)
         if important[j] < thresholds[o]:
             continue
         rows[found] = j
@@ -150,10 +154,11 @@ def _upgrade_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _needed_kernel(jobs, turn, n, now, kappa, needed):  # type: ignore[no-untyped-def]
+def _needed_kernel(present, now, kappa, needed):  # type: ignore[no-untyped-def]
     """Add to ``needed`` what the regular jobs of each owner still need."""
+    jobs, turn = present
     start, since, state = jobs["start"], jobs["since"], jobs["state"]
-    for k in range(n):
+    for k in range(turn.size):
         j = turn[k]
         if since[j] > 0 and state[j] == 0:
             run = now - start[j] if start[j] > 0 else 0
@@ -161,14 +166,15 @@ def _needed_kernel(jobs, turn, n, now, kappa, needed):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def _threshold_kernel(memory, seen, owner, now, can_pay, kappa, fewest, shortest):  # type: ignore[no-untyped-def]
+def _threshold_kernel(memory, owner, now, can_pay, kappa):  # type: ignore[no-untyped-def]
     """Return the importance from which on an owner can pay for all its jobs."""
-    count = min(seen[owner], memory.shape[2])
-    if count < fewest:
+    columns, seen = memory
+    count = min(seen[owner], columns.shape[2])
+    if count < FEWEST:
         return 0.0
-    important, work, arrival = memory[0, owner, :count], memory[1, owner, :count], memory[2, owner, :count]
+    important, work, arrival = columns[0, owner, :count], columns[1, owner, :count], columns[2, owner, :count]
     total = work.sum()
-    a_round = total / max(shortest, now - arrival.min() + 1.0) * kappa
+    a_round = total / max(SHORTEST, now - arrival.min() + 1.0) * kappa
     most, above = can_pay / max(1e-9, a_round) * total, 0.0
     for place in np.argsort(-important, kind="mergesort"):
         above += work[place]

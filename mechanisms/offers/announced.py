@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.hidden_turn import duration_law
 from marketsched.mechanisms.columns import steps_of
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue
@@ -162,9 +162,9 @@ def announced_values(
         t, the round of its arrival.
     """
     values, chances = np.zeros(waits.shape), np.zeros(waits.shape)
-    columns = (report.width, report.durations, report.weights, report.stairs.until, report.stairs.worth)
     rooms = patience + usual_length(report.mean)
-    _entries_kernel(shares, waits, rates, rooms, n_offered, *columns, now, values, chances)
+    law = DurationLaw(report.durations, report.weights)
+    _entries_kernel(shares, waits, rates, rooms, n_offered, report.width, law, report.stairs, now, values, chances)
     return values, chances
 
 
@@ -214,21 +214,20 @@ def _cell_kernel(wait, room, length):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _entries_kernel(  # type: ignore[no-untyped-def]
-    shares, waits, rates, rooms, n_offered, width, durations, weights, until, worth, now, values, chances
+    shares, waits, rates, rooms, n_offered, width, law, stairs, now, values, chances
 ):
     """Fill the values and the chances of the entries that are offered."""
     for k in range(2):
         for p in range(n_offered):
             values[k, p], chances[k, p] = _announced_kernel(
-                shares[k], waits[k, p], rates[k, p], rooms[p], width, durations, weights, until, worth, now
+                shares[k], waits[k, p], rates[k, p], rooms[p], width, law, stairs, now
             )
 
 
 @njit(cache=True)
-def _announced_kernel(  # type: ignore[no-untyped-def]
-    shares, wait, rate, room, width, durations, weights, until, worth, now
-):
+def _announced_kernel(shares, wait, rate, room, width, law, stairs, now):  # type: ignore[no-untyped-def]
     """Return the worth of an entry, and the chance to be completed while it brings anything."""
+    (durations, weights), (until, worth) = law, stairs
     value, chance = 0.0, 0.0
     for q in range(durations.size):
         d = durations[q]

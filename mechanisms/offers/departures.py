@@ -14,6 +14,8 @@ Everything that is learnt is learnt here, from jobs that are gone:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -28,6 +30,18 @@ GROUP_WEIGHT = 6.0  # jobs that the odds of all count for in those of a group
 FADES = 0.98  # of what is known of odds, at each departure
 LATE_ODDS = 0.6  # of a regular job whose expected wait is too long, once `LATE_AFTER` jobs have left
 LATE_AFTER = 50  # departures: a job that is let in by mistake can undo much while little else is known
+
+
+class _Estimates(NamedTuple):
+    """What `Learnt` knows, as the kernel changes it."""
+
+    odds: NDArray[np.float64]  # (2, 12, 2), as `Odds.odds`
+    grouped: NDArray[np.float64]  # (2, 9, 12, 2), as `Odds.grouped`
+    announced: NDArray[np.float64]  # (5, 2), by band of widths: rounds and jobs, both fade
+    usual_rounds: NDArray[np.float64]  # (5,), by band of widths
+    kappa: NDArray[np.float64]  # (2,), real and announced node-rounds, both fade
+    densities: NDArray[np.float64]  # (300,), of the last departures, credits per node-round
+    works: NDArray[np.float64]  # (300,), of the same, node-rounds
 
 
 class Odds:
@@ -125,18 +139,10 @@ class Learnt(Odds):
             Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now; otherwise it is unchanged.
         """
         gone = np.empty(present.n, dtype=np.int64)
-        columns = (
-            self.odds,
-            self.grouped,
-            self._announced,
-            self.usual_rounds,
-            self._kappa,
-            self._densities,
-            self._works,
+        estimates = _Estimates(
+            self.odds, self.grouped, self._announced, self.usual_rounds, self._kappa, self._densities, self._works
         )
-        present.n, n_gone = _departed_kernel(
-            present.jobs, present.turn, present.n, now, *columns, self.departures, gone
-        )
+        present.n, n_gone = _departed_kernel(present.in_turn, now, estimates, self.departures, gone)
         self._counts(n_gone)
         if n_gone:
             rounds, n_jobs = self._announced.sum(axis=0).tolist()
@@ -180,15 +186,15 @@ def _shares_kernel(odds, grouped, weight, shares):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _departed_kernel(  # type: ignore[no-untyped-def]
-    jobs, turn, n, now, odds, grouped, announced, usual_rounds, kappa, densities, works, departures, gone
-):
+def _departed_kernel(present, now, estimates, departures, gone):  # type: ignore[no-untyped-def]
     """Keep in ``turn`` who stays, write into ``gone`` who does not. Returns how many of each."""
+    jobs, turn = present
+    odds, grouped, announced, usual_rounds, kappa, densities, works = estimates
     start, stop, last_start, state = jobs["start"], jobs["stop"], jobs["last_start"], jobs["state"]
     offer, cell, width, band, mean = jobs["offer"], jobs["cell"], jobs["width"], jobs["band"], jobs["mean"]
     used, in_time, density, group = jobs["used"], jobs["in_time"], jobs["density"], jobs["group"]
     stay, n_gone = 0, 0
-    for i in range(n):
+    for i in range(turn.size):
         j = turn[i]
         runs = start[j] > 0
         if state[j] == 0 and ((runs and now < stop[j]) or (not runs and now <= last_start[j])):

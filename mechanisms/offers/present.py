@@ -9,7 +9,7 @@ whether and since when it runs. What else it reported stands here in three numbe
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -69,6 +69,13 @@ def band_of(width: int, capacity: int) -> int:
     return bisect_left(BANDS, width / capacity)
 
 
+class InTurn(NamedTuple):
+    """The present jobs, as kernels read and change them."""
+
+    jobs: NDArray[np.void]  # (m,), rows, those that are free included
+    turn: NDArray[np.int64]  # (n,), rows of those present, in order of arrival
+
+
 class Rows:
     """Rows of jobs, and the turn of each: order of arrival.
 
@@ -90,6 +97,11 @@ class Rows:
         self.turn = np.zeros(64, dtype=np.int64)
         self.n = 0
         self._free = list(range(63, -1, -1))
+
+    @property
+    def in_turn(self) -> InTurn:
+        """Views of the present jobs, valid until the next one enters."""
+        return InTurn(self.jobs, self.turn[: self.n])
 
     def enter(self, columns: tuple[Any, ...]) -> int:
         """Add a job, the last to arrive; return its row."""

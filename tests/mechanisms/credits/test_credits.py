@@ -250,7 +250,7 @@ def test_thresholds_are_those_of_a_sum_written_out(compiled):
         memory[0, 0, :n], memory[1, 0, :n] = rng.integers(1, 9, n), rng.uniform(1, 30, n)
         memory[2, 0, :n] = np.sort(rng.integers(1, 50, n))
         can_pay, kappa = float(rng.uniform(0.1, 5)), float(rng.uniform(0.2, 2))
-        found = kernel(memory, np.array([n]), 0, 60, can_pay, kappa, 5, 8.0)
+        found = kernel(upgrading.Remembered(memory, np.array([n])), 0, 60, can_pay, kappa)
         jobs = sorted(range(n), key=lambda i: -memory[0, 0, i])
         work = memory[1, 0, :n]
         most = can_pay / (kappa * work.sum() / (60 - memory[2, 0, 0] + 1)) * work.sum()
