@@ -43,6 +43,12 @@ def test_links_inside_the_repository_lead_somewhere(page):
     assert not missing
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_no_fence_has_a_backtick_in_its_first_line(page):
+    """With one in its title a directive is plain text, and its end opens a block that swallows the rest of the page."""
+    assert re.findall(r"^```+[^`\n]+`.*", page.read_text(), re.M) == []
+
+
 def test_every_measured_table_stands_on_a_page_and_has_rows_of_one_length():
     named = {name for page in PAGES for name in re.findall(r"measured/([\w-]+)\.csv", page.read_text())}
     tables = {path.stem: path for path in (ROOT / "docs/measured").glob("*.csv")}
