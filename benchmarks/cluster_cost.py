@@ -56,8 +56,7 @@ def whole_run(jobs: int, load: float, ahead: int, forecast: str, seed: int) -> N
         seconds = time.process_time() - began
     cluster, started = workload.cluster, sum(event.kind is EventKind.START for event in events)
     assert cluster is not None
-    calendars = market._calendars
-    held = calendars._free.nbytes + calendars._devices.nbytes + calendars._pools.nbytes
+    held = sum(each.nbytes for each in market._calendars.free)
     print(
         f"{jobs} jobs, {len(cluster.pool_names)} pools, {len(cluster.resources)} resources, {cluster.nodes} nodes, "
         f"{ahead} rounds ahead, {forecast}: {seconds:.2f} s of processor time ({1000 * seconds / jobs:.2f} ms a job), "

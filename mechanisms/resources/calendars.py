@@ -35,6 +35,23 @@ class Wanted(NamedTuple):
     demand: NDArray[np.int64]  # (n_resources,), of one task, in parts
 
 
+class Requests(NamedTuple):
+    """Requests for bookings, a row each, as in `Wanted`."""
+
+    pools: NDArray[np.int64]  # (n,)
+    tasks: NDArray[np.int64]  # (n,)
+    per_node: NDArray[np.int64]  # (n,), the most tasks on one node
+    demands: NDArray[np.int64]  # (n, n_resources), of one task, in parts
+
+
+class Free(NamedTuple):
+    """What is free, in parts, as kernels read and change it."""
+
+    nodes: NDArray[np.int32]  # (n_nodes, n_resources, n_rounds)
+    devices: NDArray[np.int32]  # (n_devices, n_rounds)
+    pools: NDArray[np.int64]  # (n_pools, n_resources, n_rounds), sums over nodes
+
+
 class Placed(NamedTuple):
     """Where tasks are: node by node, with the amount of each device."""
 
@@ -72,6 +89,8 @@ class Calendars:
     ----------
     first : int
         The earliest round that is kept.
+    free : Free
+        What is free in rounds ``first, first + 1, ...``.
 
     Raises
     ------
@@ -85,41 +104,37 @@ class Calendars:
         rounds, devices = KEPT_WINDOWS * reach, int(layout.device_begin[-1, -1])
         size = 4.0 * rounds * (layout.size.size + devices) + 8.0 * rounds * layout.pool_size.size
         check_memory(f"calendars of {layout.size.shape[0]} nodes and {rounds} rounds", size, "a smaller max_delay")
-        self._free = np.repeat(layout.size[:, :, None], rounds, axis=2).astype(np.int32)
-        self._pools = np.repeat(layout.pool_size[:, :, None], rounds, axis=2)
+        nodes = np.repeat(layout.size[:, :, None], rounds, axis=2).astype(np.int32)
         of_device = np.empty(devices, dtype=np.int32)
         for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
             of_device[layout.device_begin[x, k] : layout.device_begin[x, k + 1]] = layout.device_parts[k]
-        self._devices = np.repeat(of_device[:, None], rounds, axis=1)
-
-    @property
-    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """What is free of nodes, devices and pools, for kernels that change it; rounds from `first` on stand last."""
-        return self._free, self._devices, self._pools
+        pools = np.repeat(layout.pool_size[:, :, None], rounds, axis=2)
+        self.free = Free(nodes, np.repeat(of_device[:, None], rounds, axis=1), pools)
 
     def move_to(self, now: int) -> None:
         """Let the calendars hold every round in which something can be booked in round ``now``."""
-        rounds, gone = self._free.shape[2], now - self.first
+        free, devices, pools = self.free
+        rounds, gone = free.shape[2], now - self.first
         if gone + self._reach <= rounds:
             return
         layout, kept = self.cluster.layout, max(0, rounds - gone)
-        for array in (self._free, self._pools, self._devices):
+        for array in self.free:
             array[..., :kept] = array[..., rounds - kept :].copy()
-        self._free[:, :, kept:] = layout.size[:, :, None]
-        self._pools[:, :, kept:] = layout.pool_size[:, :, None]
+        free[:, :, kept:] = layout.size[:, :, None]
+        pools[:, :, kept:] = layout.pool_size[:, :, None]
         for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
-            self._devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1], kept:] = layout.device_parts[k]
+            devices[layout.device_begin[x, k] : layout.device_begin[x, k + 1], kept:] = layout.device_parts[k]
         self.first = now
 
     def copy(self, start: int, to: int) -> None:
         """Let round ``to`` be as round ``start`` is."""
-        for array in (self._free, self._pools, self._devices):
+        for array in self.free:
             array[..., to - self.first] = array[..., start - self.first]
 
     def pool_free(self, now: int, count: int) -> NDArray[np.int64]:
         """Return the free resources of each pool in rounds ``now, ...``, parts, shape (n_pools, n_resources, count)."""
         begin = now - self.first
-        return self._pools[:, :, begin : begin + count]
+        return self.free.pools[:, :, begin : begin + count]
 
     def state(self, now: int, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return copies of what nodes, and devices, have free in rounds ``now, now + 1, ...``, in parts.
@@ -127,17 +142,14 @@ class Calendars:
         Shapes (n_nodes, n_resources, count) and (n_devices, count).
         """
         rounds = slice(now - self.first, now - self.first + count)
-        return self._free[:, :, rounds].copy(), self._devices[:, rounds].copy()
+        return self.free.nodes[:, :, rounds].copy(), self.free.devices[:, rounds].copy()
 
     def first_that_fits(
         self,
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         rows: NDArray[np.int64],
-        pools: NDArray[np.int64],
-        tasks: NDArray[np.int64],
-        per_node: NDArray[np.int64],
-        demands: NDArray[np.int64],
+        requests: Requests,
     ) -> int:
         """Return the index of the first booking of a list for which a placement exists; -1 if there is none.
 
@@ -146,38 +158,28 @@ class Calendars:
         starts, lengths : ndarray of int, shape (n,)
             Rounds.
         rows : ndarray of int, shape (n,)
-            What each asks for: a row of the others.
-        pools, tasks, per_node : ndarray of int, shape (n_rows,)
-            As in `Wanted`.
-        demands : ndarray of int, shape (n_rows, n_resources)
-            Of one task, in parts.
+            What each asks for: a row of ``requests``.
+        requests : Requests
+            Pool, tasks and demand.
         """
-        layout = self.cluster.layout
-        found = _first_that_fits_kernel(
-            self._free, self._devices, self._pools, layout.device_begin, layout.device_parts, layout.pool_begin,
-            starts - self.first, lengths, rows, pools, tasks, per_node, demands,
-        )  # fmt: skip
-        return int(found)
+        return int(
+            _first_that_fits_kernel(self.free, self.cluster.layout, starts - self.first, lengths, rows, requests)
+        )
 
     def fits(self, wanted: Wanted, start: int, length: int) -> bool:
         """Return True if a placement exists in rounds ``start .. start + length - 1``."""
         zero = np.zeros(1, dtype=np.int64)
-        found = self.first_that_fits(
-            zero + start, zero + length, zero, zero + wanted.pool, zero + wanted.tasks, zero + wanted.per_node,
-            wanted.demand[None],
-        )  # fmt: skip
-        return found == 0
+        request = Requests(zero + wanted.pool, zero + wanted.tasks, zero + wanted.per_node, wanted.demand[None])
+        return self.first_that_fits(zero + start, zero + length, zero, request) == 0
 
     def room(self, wanted: Wanted, start: int, length: int) -> Room:
         """Return the nodes of the pool that can take a task in these rounds, and their resources free throughout."""
-        layout = self.cluster.layout
-        begin, end = layout.pool_begin[wanted.pool], layout.pool_begin[wanted.pool + 1]
-        first = start - self.first
-        found = _room_kernel(
-            self._free, self._devices, layout.device_begin, layout.device_parts, begin, end,
-            first, first + length, wanted.demand, wanted.per_node, layout.most_devices[wanted.pool],
-        )  # fmt: skip
-        return Room(*found)
+        begin = start - self.first
+        return Room(
+            *_room_kernel(
+                self.free, self.cluster.layout, wanted.pool, begin, begin + length, wanted.demand, wanted.per_node
+            )
+        )
 
     def book(self, wanted: Wanted, placed: Placed, start: int, length: int) -> None:
         """Subtract a placement from rounds ``start .. start + length - 1``."""
@@ -188,15 +190,15 @@ class Calendars:
         self._change(wanted, placed, start, end, 1)
 
     def _change(self, wanted: Wanted, placed: Placed, start: int, end: int, sign: int) -> None:
-        _change_kernel(
-            self._free, self._devices, self._pools, wanted.pool, wanted.demand, *placed,
-            max(0, start - self.first), min(self._free.shape[2], max(0, end - self.first)), sign,
-        )  # fmt: skip
+        begin, behind = max(0, start - self.first), min(self.free.nodes.shape[2], max(0, end - self.first))
+        _change_kernel(self.free, wanted.pool, wanted.demand, placed, begin, behind, sign)
 
 
 @njit(cache=True)
-def _change_kernel(free, devices, pool_free, pool, demand, nodes, tasks, numbers, parts, begin, end, sign):  # type: ignore[no-untyped-def]
+def _change_kernel(calendar, pool, demand, placed, begin, end, sign):  # type: ignore[no-untyped-def]
     """Add a placement to what is free in columns ``begin .. end - 1``, or take it off."""
+    free, devices, pool_free = calendar
+    nodes, tasks, numbers, parts = placed
     for i in range(nodes.size):
         for k in range(demand.size):
             amount = sign * tasks[i] * demand[k]
@@ -243,11 +245,11 @@ def _tasks_kernel(free, devices, device_begin, device_parts, x, begin, end, dema
 
 
 @njit(cache=True)
-def _first_that_fits_kernel(  # type: ignore[no-untyped-def]
-    free, devices, pool_free, device_begin, device_parts, pool_begin,
-    starts, lengths, rows, pools, tasks, per_node, demands,
-):  # fmt: skip
+def _first_that_fits_kernel(calendar, layout, starts, lengths, rows, requests):  # type: ignore[no-untyped-def]
     """Ask the sums of the pool first, then count the tasks that its nodes hold until there are enough."""
+    free, devices, pool_free = calendar
+    device_begin, device_parts, pool_begin = layout.device_begin, layout.device_parts, layout.pool_begin
+    pools, tasks, per_node, demands = requests
     for i in range(starts.size):
         j, begin, end = rows[i], starts[i], starts[i] + lengths[i]
         g, enough = pools[j], True
@@ -272,8 +274,15 @@ def _first_that_fits_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _room_kernel(free, devices, device_begin, device_parts, first, last, begin, end, demand, most, n_devices):  # type: ignore[no-untyped-def]
-    """Return the columns of `Room` for nodes ``first .. last - 1``."""
+def _room_kernel(calendar, layout, pool, begin, end, demand, most):  # type: ignore[no-untyped-def]
+    """Return the columns of `Room` for the nodes of a pool."""
+    free, devices, device_begin, device_parts = (
+        calendar.nodes,
+        calendar.devices,
+        layout.device_begin,
+        layout.device_parts,
+    )
+    first, last, n_devices = layout.pool_begin[pool], layout.pool_begin[pool + 1], layout.most_devices[pool]
     nodes, tasks = np.empty(last - first, np.int64), np.empty(last - first, np.int64)
     m = 0
     for x in range(first, last):

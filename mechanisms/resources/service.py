@@ -12,6 +12,7 @@ from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import (
     Calendars,
     Placed,
+    Requests,
     Wanted,
     _change_kernel,
     _first_that_fits_kernel,
@@ -54,7 +55,7 @@ def book_favourite(known: Known, terms: Terms, calendars: Calendars, types: Task
     """
     cluster, options = calendars.cluster, known.options
     found = _serve_kernel(
-        calendars.arrays, cluster.layout, options, known.lengths, known.chances, known.values,
+        calendars.free, cluster.layout, options, known.lengths, known.chances, known.values,
         terms.prefix, types.frequent, RULES.index(terms.placement), terms.now - calendars.first, terms.rounds_left,
         terms.phi,
     )  # fmt: skip
@@ -74,7 +75,6 @@ _compiled = kernel_over(_room_kernel, _entries_kernel, _placed_kernel)
 @_compiled
 def _serve_kernel(calendar, layout, options, lengths, chances, values, prefix, types, rule, now, rounds_left, phi):  # type: ignore[no-untyped-def]
     """Return what the job lost, the row of its option (-1: none), start after ``now``, length, placement and costs."""
-    free, devices, pool_free = calendar
     totals = np.empty(options.demand.shape, np.int64)
     for o in range(totals.shape[0]):
         totals[o] = options.tasks[o] * options.demand[o]
@@ -86,18 +86,15 @@ def _serve_kernel(calendar, layout, options, lengths, chances, values, prefix, t
         return 0.0, -1, 0, 0, none, none, none, none, np.empty(0)
     order = np.argsort(-surplus, kind="mergesort")  # equal ones stay in their order
     i = _first_that_fits_kernel(
-        free, devices, pool_free, layout.device_begin, layout.device_parts, layout.pool_begin,
-        now + starts[order], booked[order], rows[order], options.pool, options.tasks, options.per_node, options.demand,
+        calendar, layout, now + starts[order], booked[order], rows[order],
+        Requests(options.pool, options.tasks, options.per_node, options.demand),
     )  # fmt: skip
     if i < 0:
         return surplus[order[0]], -1, 0, 0, none, none, none, none, np.empty(0)
     lost, i = surplus[order[0]] - surplus[order[i]], order[i]
     o, start, length = rows[i], starts[i], booked[i]
     g, demand, begin = options.pool[o], options.demand[o], now + start
-    room = _room_kernel(
-        free, devices, layout.device_begin, layout.device_parts, layout.pool_begin[g], layout.pool_begin[g + 1],
-        begin, begin + length, demand, options.per_node[o], layout.most_devices[g],
-    )  # fmt: skip
+    room = _room_kernel(calendar, layout, g, begin, begin + length, demand, options.per_node[o])
     nodes, tasks, numbers, parts = _placed_kernel(rule, options.tasks[o], demand, room, layout, types)
-    _change_kernel(free, devices, pool_free, g, demand, nodes, tasks, numbers, parts, begin, begin + length, -1)
+    _change_kernel(calendar, g, demand, Placed(nodes, tasks, numbers, parts), begin, begin + length, -1)
     return lost, o, start, length, nodes, tasks, numbers, parts, _quoted_kernel(prefix, g, totals[o], start, length)

@@ -31,7 +31,7 @@ from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.calendars import Calendars, Wanted
+from marketsched.mechanisms.resources.calendars import Calendars, Requests, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival, known_of_row
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
@@ -233,7 +233,7 @@ class ClusterQueue(ArrivalMarket):
     def _first(self, x: WaitingJob, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Booking | None:
         """Return the first of these options and starts for which a placement exists, with that placement."""
         o, lengths = self._ways[x.job].options, self._kept_for(x, rows, starts)
-        i = self.calendars.first_that_fits(starts, lengths, rows, o.pool, o.tasks, o.per_node, o.demand)
+        i = self.calendars.first_that_fits(starts, lengths, rows, Requests(o.pool, o.tasks, o.per_node, o.demand))
         if i < 0:
             return None
         row, start = int(rows[i]), int(starts[i])
