@@ -23,6 +23,8 @@ it, and no favourite is missed: prices do not depend on the tables by a bit.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -34,6 +36,51 @@ from marketsched.mechanisms.resources.tasks import OptionColumns
 TAIL_OF = 24  # rounds whose mean price is that of the rounds behind the window
 LANES = 4  # resources are laid out in groups of so many, which one instruction can read
 ROWS_PER_TABLE = 4  # tables cost as much as the favourites of so many rows that are looked for without them
+
+
+class _Arriving(NamedTuple):
+    """Tasks that arrive in the window; see `joint_dual_prices`."""
+
+    rows: NDArray[np.int64]  # (m,)
+    places: NDArray[np.int64]  # (m,), round of the window
+    weights: NDArray[np.float64]  # (m,)
+
+
+class _Lengths(NamedTuple):
+    """The lengths of windows for which there are tables."""
+
+    lengths: NDArray[np.int64]  # (n,), rounds, rising; empty: there are no tables
+    of_length: NDArray[np.int64]  # (longest + 1,), for 0, 1, ... rounds the index of the last length not above it
+
+
+class _Options(NamedTuple):
+    """What the search for a favourite reads of tasks; see `OptionColumns`.
+
+    A search is often as short as the passing of the columns that it does not read.
+    """
+
+    pools: NDArray[np.int64]  # (n_options,)
+    durations: NDArray[np.int64]  # (n_options,), rounds
+    worths: NDArray[np.float64]  # (n_options,)
+    totals: NDArray[np.float64]  # (n_options * width,), parts; resources padded as in `_Costs`
+    values: NDArray[np.float64]  # (n_values,), credits
+
+
+class _Costs(NamedTuple):
+    """Prices of one step, added up, and the tables of least costs.
+
+    Resources lie side by side, in ``width`` entries; all arrays are flat.
+    """
+
+    prefix: NDArray[np.float64]  # (n_pools * span * width,), credits: prices of the rounds before each, added up
+    near: NDArray[np.float64]  # (n_lengths * n_pools * n * width,), the least of windows that begin within 8 rounds
+    far: NDArray[np.float64]  # the same within 32 rounds
+    of_length: NDArray[np.int64]  # as `_Lengths`
+    n_pools: int
+    n: int  # rounds of the window
+    span: int  # rounds of the window and its tail, and one
+    width: int  # resources, padded
+    grain: float  # as `joint_dual_prices`
 
 
 @legal
@@ -92,12 +139,12 @@ def joint_dual_prices(
     mean, width = np.zeros_like(prices), -(-n_resources // LANES) * LANES
     padded = np.zeros((tasks.totals.shape[0], width))
     padded[:, :n_resources] = tasks.totals
-    lengths, of_length = _lengths(min(int(tasks.durations.max(initial=1)), n + tail))
-    if rows.size < ROWS_PER_TABLE * n_pools * lengths.size or grain > 0:
-        lengths = lengths[:0]
+    tables = _lengths(min(int(tasks.durations.max(initial=1)), n + tail))
+    if rows.size < ROWS_PER_TABLE * n_pools * tables.lengths.size or grain > 0:
+        tables = tables._replace(lengths=tables.lengths[:0])
     _descend_kernel(
-        prices, supply, size, rows, places, weights, *tasks, padded.ravel(),
-        steps, step, tail, min(TAIL_OF, n), grain, lengths, of_length, mean,
+        prices, supply, size, _Arriving(rows, places, weights), tasks, padded.ravel(), steps, step, tail, grain, tables,
+        mean,
     )  # fmt: skip
     return mean
 
@@ -131,13 +178,13 @@ def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
     return prefix
 
 
-def _lengths(longest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lengths that have tables, and for 0, 1, ..., ``longest`` rounds the index of the last not above it."""
+def _lengths(longest: int) -> _Lengths:
+    """Return the lengths that have tables, where no window is longer than ``longest`` rounds."""
     lengths = list(range(1, 9))
     while lengths[-1] < longest:
         lengths += [lengths[-1] * (8 + i) // 8 for i in (2, 4, 6, 8)]  # 8, 10, 12, 14, 16, 20, ...
     found = np.array([d for d in lengths if d <= longest], dtype=np.int64)
-    return found, np.searchsorted(found, np.arange(longest + 1), side="right") - 1
+    return _Lengths(found, np.searchsorted(found, np.arange(longest + 1), side="right") - 1)
 
 
 @njit(cache=True, inline="always")
@@ -160,13 +207,14 @@ def _price_kernel(cost, totals, a, added, b, e):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _best_option_kernel(  # type: ignore[no-untyped-def]
-    prefix, span, n, reach, place, begin, end, shortest, values, first_value, end_of_values, pools, durations, worths,
-    totals, width, grain, near, far, of_length, n_pools, guess, guessed_start,
-):  # fmt: skip
+    costs, options, place, begin, end, shortest, first_value, end_of_values, guess, guessed_start
+):
     """Return option and start of largest surplus, the option named first among equals, then the earliest; -1: none.
 
     ``later`` tells that a start comes after the best so far in that order: then it has to be better, not as good.
     """
+    prefix, near, far, of_length, n_pools, n, span, width, grain = costs
+    pools, durations, worths, totals, values = options
     best, found, start = 0.0, -1, -1
     if guess >= 0:
         d, at, a = durations[guess], (pools[guess] * span + guessed_start) * width, np.uint64(guess * width)
@@ -183,7 +231,7 @@ def _best_option_kernel(  # type: ignore[no-untyped-def]
     for o in range(begin, end):
         d, g, worth, later = durations[o], pools[o], worths[o], o > found
         s, i, a = place, first_value + d - shortest, np.uint64(o * width)
-        last = min(n - 1, reach - d, place + end_of_values - 1 - i)
+        last = min(n - 1, span - 1 - d, place + end_of_values - 1 - i)
         while s <= last:
             value = worth * values[np.uint64(i)]  # no later start is worth more
             if value <= 0.0 or value < best or (later and value == best):
@@ -235,8 +283,9 @@ def _lower_kernel(low, ahead, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _tabulate_kernel(prefix, span, n, width, n_pools, lengths, near, far):  # type: ignore[no-untyped-def]
+def _tabulate_kernel(costs, lengths):  # type: ignore[no-untyped-def]
     """Fill the lowest prices of so many rounds that begin within 8, and within 32, rounds of each round."""
+    prefix, near, far, _, n_pools, n, span, width, _ = costs
     low, other = np.empty(n * width), np.empty(n * width)
     for i in range(lengths.size * n_pools):
         g, ahead = i % n_pools, lengths[i // n_pools] * width
@@ -255,17 +304,20 @@ def _tabulate_kernel(prefix, span, n, width, n_pools, lengths, near, far):  # ty
 
 @njit(cache=True)
 def _descend_kernel(  # type: ignore[no-untyped-def]
-    prices, supply, size, rows, places, weights,
-    begins, offsets, shortest, pools, durations, totals, worths, values, padded,
-    steps, step, tail, tail_of, grain, lengths, of_length, mean,
-):  # fmt: skip
+    prices, supply, size, arriving, tasks, padded, steps, step, tail, grain, tables, mean
+):
     """Fill ``mean``; ``prices`` ends at the last iterate. Prices added up have the resource last: read together."""
+    (rows, places, weights), (lengths, of_length) = arriving, tables
+    begins, offsets, shortest, pools, durations, totals, worths, values = tasks
     n_pools, n_resources, n = prices.shape
+    tail_of = min(TAIL_OF, n)
     span, width = n + tail + 1, padded.size // max(1, pools.size)
     flat, change = np.zeros(n_pools * span * width), np.zeros((n_pools, n_resources, n + 1))
     prefix = flat.reshape((n_pools, span, width))
     near, far = np.empty(lengths.size * n_pools * n * width), np.empty(lengths.size * n_pools * n * width)
-    options, starts = np.full(rows.size, -1), np.zeros(rows.size, np.int64)  # the favourites of the step before
+    costs = _Costs(flat, near, far, of_length, n_pools, n, span, width, grain)
+    options = _Options(pools, durations, worths, padded, values)
+    favourites, starts = np.full(rows.size, -1), np.zeros(rows.size, np.int64)  # the favourites of the step before
     counted = 0
     for i in range(steps):
         before = 0.0
@@ -278,16 +330,15 @@ def _descend_kernel(  # type: ignore[no-untyped-def]
                     level = (prefix[g, n, k] - prefix[g, n - tail_of, k]) / tail_of
                     for t in range(n, n + tail):
                         prefix[g, t + 1, k] = prefix[g, t, k] + level
-        _tabulate_kernel(flat, span, n, width, n_pools, lengths, near, far)
+        _tabulate_kernel(costs, lengths)
         change[:] = 0.0
         for q in range(rows.size):
             j = rows[q]
             o, s = _best_option_kernel(
-                flat, span, n, n + tail, places[q], begins[j], begins[j + 1], shortest[j], values, offsets[j],
-                offsets[j + 1], pools, durations, worths, padded, width, grain, near, far, of_length, n_pools,
-                options[q], starts[q],
+                costs, options, places[q], begins[j], begins[j + 1], shortest[j], offsets[j], offsets[j + 1],
+                favourites[q], starts[q],
             )  # fmt: skip
-            options[q], starts[q] = o, s
+            favourites[q], starts[q] = o, s
             if o >= 0:
                 g, e = pools[o], min(n, s + durations[o])
                 for k in range(n_resources):
