@@ -154,7 +154,8 @@ class Opm(PrimalDual):
         self._blocks = np.zeros((shape[0], QUAD, lanes))
         self._sums = np.zeros((2, 2, QUAD, lanes // 4))  # of each half of the blocks: costs, works
         self._steps = np.zeros((2, QUAD))
-        self._machines = Machines(*(np.zeros(shape) for _ in range(5)), np.zeros(shape, dtype=np.int64))
+        before, rates, prices, low, uniforms = (np.zeros(shape) for _ in range(5))
+        self._machines = Machines(before, rates, prices, low, uniforms, np.zeros(shape, dtype=np.int64))
         self._flat(self._machines.prices)[:] = self.prices / self.price_scale
         self._flat(self._machines.rates)[:] = self.rates
         if not self.redraw:
