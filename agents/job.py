@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,39 +36,3 @@ class Job:
     duration: int
     signal: Signal = None
     tags: Mapping[str, Any] = field(default_factory=dict)
-
-
-class TagsButOne(Mapping[str, Any]):
-    """Tags that many jobs share, all but one: a dictionary for each would take more than all else of a job.
-
-    Parameters
-    ----------
-    shared : dict
-        All tags in their order; never changed from here on.
-    own : str
-        The one of them that is the job's own.
-    value : object
-        What it is.
-
-    Examples
-    --------
-    >>> dict(TagsButOne({"band": "free", "deadline": None}, "deadline", 7))
-    {'band': 'free', 'deadline': 7}
-    """
-
-    __slots__ = ("_own", "_shared", "_value")
-
-    def __init__(self, shared: dict[str, Any], own: str, value: Any) -> None:
-        self._shared, self._own, self._value = shared, own, value
-
-    def __getitem__(self, tag: str) -> Any:
-        return self._value if tag == self._own else self._shared[tag]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shared)
-
-    def __len__(self) -> int:
-        return len(self._shared)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))

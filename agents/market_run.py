@@ -23,9 +23,8 @@ from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.job import Job
 from marketsched.agents.lies import Strategy, Truthful, submission_delay
 from marketsched.agents.loop import MarketLoop
-from marketsched.agents.market_log import MarketLog, RowKind
+from marketsched.agents.market_log import MarketLog, RowKind, played_log
 from marketsched.agents.owner_state import OwnerState
-from marketsched.agents.played_log import played_log
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import JobColumns, Outcomes

@@ -1,4 +1,4 @@
-"""Checks of arrays, made once at the public edge: shape, kind and range of the entries; and sums of them.
+"""Checks of arrays, made once at the public edge: shape, kind and range of the entries; sums of them; and longer ones.
 
 Ranges of single numbers are in signatures (`marketsched.mechanisms.legal`); the shape of an array mostly depends on
 another argument, so these are functions.
@@ -13,8 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import EXACT
+from marketsched.mechanisms.memory import check_memory
 
 _Entry = TypeVar("_Entry", bound=np.generic)
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+FIRST = 1024  # rounds, of an array over rounds that is new
 
 
 def float_array(
@@ -159,3 +163,41 @@ def _range(lowest: float | None, highest: float | None) -> str:
     if lowest is not None:
         return f"a finite number >= {lowest:g}"
     return "a finite number" if highest is None else f"a finite number <= {highest:g}"
+
+
+def grown(array: NDArray[_Number], wanted: int, most: int, fill: float, what: str) -> NDArray[_Number]:
+    """Return ``array``, made longer if it has fewer than ``wanted`` entries.
+
+    Only rounds up to the current one plus max_delay and max_duration are ever read: an array over rounds that grows
+    with the market costs no more in one with a far horizon than in one that ends soon.
+
+    Parameters
+    ----------
+    array : ndarray, shape (n,)
+        Not changed.
+    wanted : int
+        Entries that are about to be used; those beyond ``most`` are not.
+    most : int
+        Entries that there can ever be.
+    fill : float
+        What new entries hold.
+    what : str
+        The array's name in an error.
+
+    Raises
+    ------
+    TooLargeError
+        If there is no memory for it.
+
+    Examples
+    --------
+    >>> grown(np.zeros(2), 3, 5, 1.0, "the list").tolist()
+    [0.0, 0.0, 1.0, 1.0, 1.0]
+    """
+    if array.size >= min(wanted, most):
+        return array
+    size = min(most, max(FIRST, wanted, 2 * array.size))
+    check_memory(f"{what} of {size} rounds", 3 * size * 8.0, "a smaller horizon, max_delay or max_duration")
+    longer = np.full(size, fill, dtype=array.dtype)
+    longer[: array.size] = array
+    return longer

@@ -26,9 +26,8 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.from_file import own_files
 from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.registry import mechanism_names
-from marketsched.play.fingerprint import canonical
 from marketsched.play.hindsight import realised
-from marketsched.play.kept_results import KeptResults, kept_for
+from marketsched.play.kept_results import KeptResults, canonical, kept_for
 from marketsched.play.parallel import run_many
 from marketsched.play.running import Progress
 from marketsched.relaxed_lp.duality import dual_bound

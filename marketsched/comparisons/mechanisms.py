@@ -30,7 +30,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.promises import truth_verdict
 from marketsched.mechanisms.registry import builder_of
-from marketsched.play.fingerprint import canonical
+from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread

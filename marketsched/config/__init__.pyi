@@ -6,7 +6,6 @@ from . import mechanism_text as mechanism_text
 from . import mixtures as mixtures
 from . import named_mechanisms as named_mechanisms
 from . import owner_mix as owner_mix
-from . import promised_ratio as promised_ratio
 from . import proposed_cluster as proposed_cluster
 from . import scenario as scenario
 from . import scenario_file as scenario_file

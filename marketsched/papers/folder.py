@@ -14,7 +14,7 @@ import pandas as pd
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.papers.experiment_kind import headline_of, verdict_counts
 from marketsched.papers.experiments import EXPERIMENTS
-from marketsched.play.fingerprint import difference, fingerprint
+from marketsched.play.kept_results import difference, fingerprint
 from marketsched.results.output import META, check_target, whole_file, write_json, write_table
 from marketsched.results.result import Result, load, manifest
 

@@ -18,7 +18,7 @@ from marketsched.papers.experiment_kind import verdict_counts
 from marketsched.papers.experiments import experiment_of
 from marketsched.papers.folder import kept, write_overview
 from marketsched.papers.runs import SEEDS, Bench, Experiment, lines_table
-from marketsched.play.fingerprint import fingerprint
+from marketsched.play.kept_results import fingerprint
 from marketsched.play.parallel import Where, run_many
 from marketsched.results.output import check_target
 from marketsched.results.result import Result

@@ -1,5 +1,4 @@
 from . import dask_workers as dask_workers
-from . import fingerprint as fingerprint
 from . import hindsight as hindsight
 from . import kept_results as kept_results
 from . import parallel as parallel

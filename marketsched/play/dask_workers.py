@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.mechanisms.from_file import as_it_is_now, files_in_use
-from marketsched.play.fingerprint import difference, fingerprint
+from marketsched.play.kept_results import difference, fingerprint
 from marketsched.play.workers import one_thread
 
 T = TypeVar("T")

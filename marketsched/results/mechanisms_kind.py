@@ -18,7 +18,7 @@ from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
-from marketsched.results.pools_view import pools_remarks, pools_view
+from marketsched.results.pools_view import POOLS, pools_view
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_figure, versus_sentences, versus_view
 from marketsched.results.views import (
@@ -62,6 +62,7 @@ class MechanismsKind(ResultKind):
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         head = answer_head(answer_of(rows, meta), versus_sentences(result), about)
         log, more_of_log = told_of_log(meta)
+        on_cluster = "pools" in result.tables
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
         return View(
             *warnings_of(meta),
@@ -70,13 +71,13 @@ class MechanismsKind(ResultKind):
             *owners_view(rows),
             *waits_view(result),
             *versus_view(result),
-            *pools_view(result),
+            *(pools_view(result) if on_cluster else ()),
             *(Text(f"- {remark}") for remark in notes),
             details=[
                 Text("\nhow far from the best", style="dim"),
                 table_of(rows, MECHANISM, _ratio_columns(meta)),
                 *classes_view(result),
-                *pools_view(result, whole=True),
+                *(pools_view(result, whole=True) if on_cluster else ()),
                 *(Text(f"- {remark}") for remark in more_notes),
             ],
         )
@@ -248,7 +249,8 @@ def _remarks(comparison: Result) -> list[str]:
         found.append("a single run has no interval: ask for more with --runs")
     found += sizes_remarks(comparison.runs.drop_duplicates("seed")["opt_high"])
     found += _taken_back(comparison)
-    found += pools_remarks(comparison)
+    if "pools" in comparison.tables:
+        found.append(POOLS)
     if str(meta.get("workload", {}).get("classes", "")).startswith("drawn"):
         found += [
             f"{row['mechanism']}: classes of this log are drawn with the values: a queue that no site could run"

@@ -11,19 +11,22 @@ from rich.text import Text
 from marketsched.results.result import Result
 from marketsched.results.views import WordTable, amount, percent, plain_table
 
+POOLS = (  # what explains the table
+    "of each pool the resource that is used most, and its devices, until the last birth; in fragments: free, and "
+    "of no use to a job like those that ran before"
+)
+
 
 def pools_view(result: Result, whole: bool = False) -> list[Text | WordTable]:
-    """Return a table of each pool's busiest resource and its devices, or of all; none where nodes are identical.
+    """Return a table of each pool's busiest resource and its devices, or of all.
 
     Parameters
     ----------
     result : Result
-        Of kind ``mechanisms``; with table ``pools`` where jobs have shapes.
+        Of kind ``mechanisms``, with a table ``pools``: jobs have shapes.
     whole : bool
         All resources, with their prices.
     """
-    if "pools" not in result.tables:
-        return []
     pools, names = result.tables["pools"], result.meta["mechanisms"]
     table = plain_table(*(_title(name) for name in names), first="mean of the seeds", room=10)
     for pool, own in pools.groupby("pool", sort=False):
@@ -40,16 +43,6 @@ def pools_view(result: Result, whole: bool = False) -> list[Text | WordTable]:
         table.add_row(f"{pool}: income, credits", *_cells(means["income"], amount))
     head = "\nall resources of each pool" if whole else ""
     return [Text(head, style="dim"), table]
-
-
-def pools_remarks(result: Result) -> list[str]:
-    """Return what explains the table; nothing without pools."""
-    if "pools" not in result.tables:
-        return []
-    return [
-        "of each pool the resource that is used most, and its devices, until the last birth; in fragments: free, and "
-        "of no use to a job like those that ran before"
-    ]
 
 
 def _cells(values: pd.Series[float], write: Callable[[float], str]) -> list[str]:

@@ -6,7 +6,7 @@ Of recurring jobs that is the law of the first run.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.job import Job, TagsButOne
+from marketsched.agents.job import Job
 from marketsched.agents.job_table import JobTable
 from marketsched.mechanisms.columns import DurationLaws, JobColumns, ReportedLaws
 from marketsched.mechanisms.signals import Signals
@@ -24,6 +24,42 @@ from marketsched.mechanisms.values import DeadlineValue
 Law = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # waits, durations, probabilities
 
 MOST_KEPT = 20_000  # jobs of a market whose objects are kept, some 500 bytes each
+
+
+class TagsButOne(Mapping[str, Any]):
+    """Tags that many jobs share, all but one: a dictionary for each would take more than all else of a job.
+
+    Parameters
+    ----------
+    shared : dict
+        All tags in their order; never changed from here on.
+    own : str
+        The one of them that is the job's own.
+    value : object
+        What it is.
+
+    Examples
+    --------
+    >>> dict(TagsButOne({"band": "free", "deadline": None}, "deadline", 7))
+    {'band': 'free', 'deadline': 7}
+    """
+
+    __slots__ = ("_own", "_shared", "_value")
+
+    def __init__(self, shared: dict[str, Any], own: str, value: Any) -> None:
+        self._shared, self._own, self._value = shared, own, value
+
+    def __getitem__(self, tag: str) -> Any:
+        return self._value if tag == self._own else self._shared[tag]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shared)
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 class RunColumns(NamedTuple):

@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.arrays import grown
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
 from marketsched.mechanisms.auctions.first_come_kernels import earliest_start_kernel, first_come_kernel
 from marketsched.mechanisms.auctions.hidden_play import HiddenPlay
@@ -41,7 +42,6 @@ from marketsched.mechanisms.auctions.hidden_turn import (
 )
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.columns import JobColumns, Outcomes, steps_of
-from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful

@@ -1,17 +1,47 @@
-"""First come, first served, compiled: all kernels of the rule, which use nothing outside this file.
+"""First come, first served, compiled: all kernels of the rule, which call no other, and the jobs that they read.
 
 Known durations: the earliest start that is worth its cost. Hidden ones: the expected surplus of each start, the turn of
-a job, and markets of both, many rounds at a time. Jobs and state are those of `hidden_play`.
+a job, and markets of both, many rounds at a time. The state is that of `hidden_play`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from marketsched.mechanisms.columns import DurationLaws, JobColumns
+from marketsched.mechanisms.limits import MarketLimits
 
 MANY = 2**62  # nodes: more than any job takes
 # What the state counts: rows of who waits from .. to, arrivals, jobs that wait without a last round, the least width.
 BEGIN, END, ARRIVED, UNSURE, LEAST = range(5)
+
+
+class _Jobs(NamedTuple):
+    """What kernels read of jobs; see `JobColumns` and `DurationLaws`."""
+
+    order: NDArray[np.int64]  # those that arrive, in order of (arrival, submission)
+    arrivals: NDArray[np.int64]
+    durations: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    revealed: NDArray[np.bool_]
+    begins: NDArray[np.int64]
+    values: NDArray[np.float64]
+    lasts: NDArray[np.int64]
+    useful: NDArray[np.int64]
+    law_of: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    law_durations: NDArray[np.int64]
+    law_weights: NDArray[np.float64]
+
+
+def kernel_jobs(jobs: JobColumns, limits: MarketLimits, laws: DurationLaws) -> _Jobs:
+    """Return what kernels read of the jobs of a market, with the laws of those whose durations are hidden."""
+    columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
+    return _Jobs(jobs.by_arrival[0], *columns, jobs.useful(limits.max_delay, limits.horizon), *laws)
 
 
 @njit(cache=True)

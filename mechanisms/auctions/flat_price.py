@@ -19,8 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel
-from marketsched.mechanisms.auctions.hidden_play import kernel_jobs
+from marketsched.mechanisms.auctions.first_come_kernels import density_kernel, first_come_kernel, kernel_jobs
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Finite, Natural, Whole, legal

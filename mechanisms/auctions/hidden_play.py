@@ -7,27 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.first_come_kernels import play_kernel
+from marketsched.mechanisms.auctions.first_come_kernels import kernel_jobs, play_kernel
 from marketsched.mechanisms.columns import DurationLaws, JobColumns, Outcomes
 from marketsched.mechanisms.limits import MarketLimits
-
-
-class _Jobs(NamedTuple):
-    """What kernels read of jobs; see `JobColumns` and `DurationLaws`."""
-
-    order: NDArray[np.int64]  # those that arrive, in order of (arrival, submission)
-    arrivals: NDArray[np.int64]
-    durations: NDArray[np.int64]
-    widths: NDArray[np.int64]
-    revealed: NDArray[np.bool_]
-    begins: NDArray[np.int64]
-    values: NDArray[np.float64]
-    lasts: NDArray[np.int64]
-    useful: NDArray[np.int64]
-    law_of: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    law_durations: NDArray[np.int64]
-    law_weights: NDArray[np.float64]
 
 
 class _State(NamedTuple):
@@ -39,12 +21,6 @@ class _State(NamedTuple):
     patience: NDArray[np.int64]  # (n,), the last round in which a start now is worth it and the best; -1: looked up
     ending: NDArray[np.int64]  # (T + 2,), by round: the last row whose nodes are free from it on
     before: NDArray[np.int64]  # (n,), the row that ends with it
-
-
-def kernel_jobs(jobs: JobColumns, limits: MarketLimits, laws: DurationLaws) -> _Jobs:
-    """Return what kernels read of the jobs of a market, with the laws of those whose durations are hidden."""
-    columns = (jobs.arrivals, jobs.durations, jobs.widths, jobs.revealed, jobs.begins, jobs.values, jobs.lasts)
-    return _Jobs(jobs.by_arrival[0], *columns, jobs.useful(limits.max_delay, limits.horizon), *laws)
 
 
 class HiddenPlay:

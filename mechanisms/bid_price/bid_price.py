@@ -40,6 +40,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.arrays import grown
 from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,
@@ -49,17 +50,15 @@ from marketsched.mechanisms.auctions.hidden_turn import (
 )
 from marketsched.mechanisms.auctions.rows_play import play_rows
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
-from marketsched.mechanisms.bid_price.curve import Curve, bucket_of
+from marketsched.mechanisms.bid_price.curve import Curve, Slack, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
-from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, lags_in_rounds
+from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, check_sources, lags_in_rounds
 from marketsched.mechanisms.bid_price.foreseen import Foreseen, RowsForeseen, foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
-from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
-from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.columns import JobColumns, Outcomes
-from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful

@@ -4,6 +4,12 @@ A curve learns from arrivals that it is given, and from the calendar; it asks fo
 bucket it is given every arrival. With several, the curve of a bucket is given what owners of the *other* buckets
 report, so that, the calendar being the same, no report of an owner moves the prices that it will face: not
 through scenarios, nor the step, nor the slack (docs/mathematics.md, Bid prices).
+
+Of its supply a share of the nodes is not counted: sigma/ramp in the current round, growing to sigma ``ramp`` rounds
+ahead. Sigma grows while jobs lose surplus because nodes are booked (B), and shrinks while nodes
+that had a price stay idle (I); both are moving averages (docs/mathematics.md, (31)):
+
+    sigma <- clip(sigma + gain (B - I) / (B + I), 0, .3).
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
@@ -20,10 +27,13 @@ from marketsched.mechanisms.bid_price.dual import dual_prices
 from marketsched.mechanisms.bid_price.entries import Served, best_entry, serve_arrivals
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
 from marketsched.mechanisms.bid_price.returning import REACH, Returning
-from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import JobId
+
+RATE = 0.02  # of the moving averages
+MOST = 0.3  # of sigma
+FIRST_ROUND = 5  # before it there are no prices to judge by
 
 Calendar = Callable[[NDArray[np.float64]], None]  # takes what running jobs are still expected to use off the nodes
 
@@ -32,6 +42,54 @@ def bucket_of(owner: Hashable, buckets: int, seed: int) -> int:
     """Return the bucket of an owner, from 0: a hash of the public seed and the owner's name."""
     number = hashlib.blake2b(f"{seed}:{owner!r}".encode(), digest_size=8).digest()
     return int.from_bytes(number, "big") % buckets
+
+
+class Slack:
+    """The share of nodes kept back.
+
+    Parameters
+    ----------
+    share : float
+        sigma at the beginning, in [0, .3].
+    gain : float
+        How fast it moves, >= 0; 0: it stays.
+    ramp : int
+        Rounds ahead from which all of it is kept back; 0: everywhere.
+    """
+
+    def __init__(self, share: float, gain: float, ramp: int) -> None:
+        self.share, self._gain, self._ramp = share, gain, ramp
+        self._blocked, self._idle = 0.0, 0.0
+
+    def of_window(self, n: int) -> NDArray[np.float64]:
+        """Return the share of nodes kept back in each of the coming ``n`` rounds, shape (n,)."""
+        if not self._ramp:
+            return np.full(n, self.share)
+        return self.share * np.minimum(1.0, np.arange(1, n + 1) / self._ramp)
+
+    def arrivals_served(self, blocked: float) -> None:
+        """Record the surplus that arrivals of a round lost to bookings, credits."""
+        self._blocked += RATE * (blocked - self._blocked)
+
+    def round_over(self, now: int, idle: float) -> None:
+        """Note what idle nodes of the round were worth at its price, credits, and move the share."""
+        self.rounds_over(now, np.array([idle]))
+
+    def rounds_over(self, first: int, idle: NDArray[np.float64]) -> None:
+        """Note the same of rounds ``first, first + 1, ...``, in none of which a job arrived after the first."""
+        found = _rounds_over_kernel(self.share, self._blocked, self._idle, self._gain, first, idle)
+        self.share, self._idle = float(found[0]), float(found[1])
+
+
+@njit(cache=True)
+def _rounds_over_kernel(share, blocked, idle, gain, first, worth):  # type: ignore[no-untyped-def]
+    """Return share and idle average after rounds whose idle nodes were worth so much."""
+    for i in range(worth.size):
+        idle += 0.02 * (worth[i] - idle)  # RATE: a kernel uses nothing outside it
+        total = blocked + idle
+        if total > 0 and first + i >= 5:  # FIRST_ROUND
+            share = min(0.3, max(0.0, share + gain * (blocked - idle) / total))  # MOST
+    return share, idle
 
 
 class Curve:

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.bid_price.dual import EXACT_PARTS
+from marketsched.mechanisms.bid_price.past import PastLog
 from marketsched.mechanisms.bid_price.tasks import Arrivals, Columns, TaskStore, joined, one_by_one
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, placed
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.statement_law import StatementLaw
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # rows, rounds of arrival, weights
@@ -37,6 +39,23 @@ class Expected(NamedTuple):
         """Return the same tasks, each a group of its own."""
         rounds, weights = np.repeat(self.rounds, self.sizes), np.repeat(self.weights, self.sizes)
         return Expected(one_by_one(self.rows, self.sizes), np.ones_like(rounds), rounds, weights, self.tasks)
+
+
+def check_sources(forecast: str, laws: object, history: object, limits: MarketLimits) -> None:
+    """Raise InvalidParameterError unless laws come with forecast "laws" alone, and a `PastLog` with "history" alone."""
+    if (laws is None) != (forecast == "history"):
+        raise InvalidParameterError(
+            f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
+            "with forecast 'laws', and none with 'history'"
+        )
+    if history is None:
+        return
+    if forecast != "history":
+        raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
+    if not isinstance(history, PastLog):
+        raise InvalidParameterError(place="history", value=history, legal="a PastLog; a scenario makes one of a folder")
+    with placed("history"):
+        history.check(limits)
 
 
 def with_waiting(

@@ -89,20 +89,3 @@ class AnyPast(Range[Any]):
         if x is None or isinstance(x, (PastLog, Mapping, PathLike)) or (isinstance(x, str) and x):
             return x
         raise ValueError("the folder of a finished run, or a table with the kind of a workload")
-
-
-def check_sources(forecast: str, laws: object, history: object, limits: MarketLimits) -> None:
-    """Raise InvalidParameterError unless laws come with forecast "laws" alone, and a `PastLog` with "history" alone."""
-    if (laws is None) != (forecast == "history"):
-        raise InvalidParameterError(
-            f"forecast = {forecast!r} and {'no ' if laws is None else ''}laws: expected laws, one for each job, "
-            "with forecast 'laws', and none with 'history'"
-        )
-    if history is None:
-        return
-    if forecast != "history":
-        raise InvalidParameterError(place="history", value=history, legal="none with forecast 'laws'")
-    if not isinstance(history, PastLog):
-        raise InvalidParameterError(place="history", value=history, legal="a PastLog; a scenario makes one of a folder")
-    with placed("history"):
-        history.check(limits)

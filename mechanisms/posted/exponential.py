@@ -20,8 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.arrays import grown
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.growing import grown
 from marketsched.mechanisms.legal import Finite
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.menu import WelfareCertificate

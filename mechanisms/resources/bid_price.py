@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
-from marketsched.mechanisms.bid_price.forecast import FromHistory, lags_in_rounds
+from marketsched.mechanisms.bid_price.curve import Slack
+from marketsched.mechanisms.bid_price.forecast import FromHistory, check_sources, lags_in_rounds
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
-from marketsched.mechanisms.bid_price.past import AnyPast, PastLog, check_sources
-from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal

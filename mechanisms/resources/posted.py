@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.bid_price.slack import Slack
+from marketsched.mechanisms.bid_price.curve import Slack
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Range, Share, is_number, legal

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.bid_price.curve import Slack
 from marketsched.mechanisms.bid_price.forecast import FromHistory
-from marketsched.mechanisms.bid_price.slack import Slack
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster

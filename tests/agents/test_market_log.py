@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.agents.job import TagsButOne
 from marketsched.agents.market_log import ROUNDS_TOGETHER, ROWS_TOGETHER, MarketLog, RowKind
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.results.tables import Tables, columns_of, parts_of
+from marketsched.worlds.runs import TagsButOne
 
 ROWS = 3 * ROWS_TOGETHER + 7
 

@@ -17,8 +17,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import files_in_use, loaded_from_file, own_files
 from marketsched.mechanisms.registry import builder_of, get
 from marketsched.play.dask_workers import perform
-from marketsched.play.fingerprint import canonical, fingerprint, run_key
-from marketsched.play.kept_results import kept_for
+from marketsched.play.kept_results import canonical, fingerprint, kept_for, run_key
 from marketsched.show.cli import app
 from refusals import refused
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from marketsched import Scenario, run
 from marketsched.config.mechanism_choice import MechanismChoice
-from marketsched.config.promised_ratio import promised_ratio
+from marketsched.config.named_mechanisms import promised_ratio
 from marketsched.mechanisms.limits import SIZES
 from marketsched.study.hard.birth_sequences import (
     InstanceLimits,

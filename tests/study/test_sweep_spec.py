@@ -97,7 +97,7 @@ def test_the_key_depends_on_scenario_seed_and_code_alone(monkeypatch):
         runs_of(spec(seeds=1, overrides=[{"mechanism.epsilon": 0.1}]))[0].key,
         runs_of(spec(seeds=1, optimum=False))[0].key,
     ]
-    monkeypatch.setattr("marketsched.play.fingerprint.fingerprint", lambda: {"code": "other"})
+    monkeypatch.setattr("marketsched.play.kept_results.fingerprint", lambda: {"code": "other"})
     others.append(runs_of(spec(seeds=1))[0].key)
     assert len({first.key, *others}) == 5
 

@@ -14,7 +14,7 @@ import pytest
 import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import SweepError
-from marketsched.play.fingerprint import difference, fingerprint, source_digest
+from marketsched.play.kept_results import difference, fingerprint, source_digest
 from marketsched.results.views import flat
 from marketsched.study.sweeps import folder as sweep_folder
 from marketsched.study.sweeps import records as sweep_records
@@ -323,7 +323,7 @@ def test_progress_tells_how_long_it_may_take(here):
 
 def test_other_sources_have_another_digest(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr("marketsched.play.fingerprint._sources", lambda: {"a": tmp_path / "a.py"})
+    monkeypatch.setattr("marketsched.play.kept_results._sources", lambda: {"a": tmp_path / "a.py"})
     before = source_digest()
     (tmp_path / "a.py").write_text("x = 2\n")
     assert source_digest() != before

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.config.job_list import JobList
 from marketsched.config.mechanism_choice import MechanismChoice
-from marketsched.config.promised_ratio import promised_ratio
+from marketsched.config.named_mechanisms import promised_ratio
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import validated
 from marketsched.mechanisms.errors import InvalidParameterError

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.learning import Bids, ReportMenu
 from marketsched.agents.lies import InflateConcurrency, ScaleValue, ShiftDeadline, Truthful
+from marketsched.agents.market_log import played_log
 from marketsched.agents.market_run import MOST_AHEAD
-from marketsched.agents.played_log import played_log
 from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Outcomes

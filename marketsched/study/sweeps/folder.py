@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.play.fingerprint import difference, fingerprint
+from marketsched.play.kept_results import difference, fingerprint
 from marketsched.results.output import INCOMPLETE, META, PARTIAL, plain, to_disk
 from marketsched.study.sweeps.records import is_record
 

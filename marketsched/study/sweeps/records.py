@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marketsched.config.scenario import Scenario
-from marketsched.play.fingerprint import difference, fingerprint
+from marketsched.play.kept_results import difference, fingerprint
 from marketsched.results.views import flat
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"

@@ -20,7 +20,7 @@ from marketsched.config.scenario_file import read_scenario, scenario_names, with
 from marketsched.config.strict_yaml import Strict, dump_yaml, read_yaml, validated
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Whole
-from marketsched.play.fingerprint import canonical, run_key
+from marketsched.play.kept_results import canonical, run_key
 from marketsched.results.output import plain
 
 DEFAULT_SEEDS = 20
@@ -218,7 +218,7 @@ class SweepRun:
 
     @cached_property
     def key(self) -> str:
-        """The name the run is kept under; see `marketsched.play.fingerprint.run_key`."""
+        """The name the run is kept under; see `marketsched.play.kept_results.run_key`."""
         return run_key(self.case.text, self.seed, self.optimum)
 
 

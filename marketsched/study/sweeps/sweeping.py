@@ -21,7 +21,7 @@ from marketsched.mechanisms.errors import SweepError
 from marketsched.mechanisms.legal import Whole, legal
 from marketsched.mechanisms.signatures import renamed
 from marketsched.play.dask_workers import connected, run_on_cluster
-from marketsched.play.fingerprint import fingerprint
+from marketsched.play.kept_results import fingerprint
 from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import cores, run_in_processes
 from marketsched.results.result import Result, load
