@@ -14,12 +14,12 @@ from marketsched.config.cluster_section import ClusterSection, shapes_from_data
 from marketsched.config.sections import WorkloadSection
 from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import placed
-from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, Whole
+from marketsched.mechanisms.legal import Amount, Count, Natural, Positive
 from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import StatementLaw
 from marketsched.mechanisms.values import DeadlineValue, LinearValue
-from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import KNOWN_DRAWS, Workload, laws_of_draws
 
 LONGEST = 100_000  # rounds of a run
 STRETCH = 3.0  # no run is longer than so many times what its sort says, no value larger than so many deviations
@@ -47,7 +47,7 @@ class JobSort(Strict):
 class ClusterMix(WorkloadSection):
     """Jobs that arrive at random with a given mean per round, each of a sort drawn by the sorts' shares.
 
-    ``known_draws``: laws known in advance are other draws by the same rules.
+    Laws known in advance are other draws by the same rules.
     """
 
     kind: Literal["cluster-mix"]
@@ -56,7 +56,6 @@ class ClusterMix(WorkloadSection):
     per_round: Positive
     rounds: Count = 288
     owners: Count = 20
-    known_draws: Annotated[int, Whole(1, 100)] = 4
     round_seconds: Positive | None = None
 
     @model_validator(mode="after")
@@ -91,11 +90,10 @@ class ClusterMix(WorkloadSection):
         self, workload: Workload, rng: np.random.Generator, data: str | PathLike[str] | None
     ) -> list[StatementLaw]:
         """Return the laws known in advance: other draws; ``rng`` as `build` gets it."""
-        cluster, chance = self.cluster.cluster(), 1 / self.known_draws
+        cluster = self.cluster.cluster()
         shapes = [shapes_from_data(sort.shapes, cluster, LONGEST)[0] for sort in self.sorts]
-        others = rng.spawn(STREAMS)[STREAMS - 1].spawn(self.known_draws)
-        absent = [(None, 1 - chance)] if chance < 1 else []
-        return [StatementLaw([(job.truth, chance), *absent]) for other in others for job in self._jobs(shapes, other)]
+        others = rng.spawn(STREAMS)[STREAMS - 1].spawn(KNOWN_DRAWS)
+        return laws_of_draws(self._jobs(shapes, other) for other in others)
 
     def _max_delay(self, longest: list[int]) -> int:
         waits = (sort.patience + math.ceil(STRETCH * d) for sort, d in zip(self.sorts, longest, strict=True))

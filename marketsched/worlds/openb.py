@@ -37,7 +37,7 @@ from marketsched.worlds.openb_nodes import GPU_KINDS, KINDS, kind_of, openb_clus
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.derived import last_days
 from marketsched.worlds.traces.trace import Source
-from marketsched.worlds.workload import Workload
+from marketsched.worlds.workload import KNOWN_DRAWS, Workload, laws_of_draws
 
 SPEED = {"T4": 0.5, "P100": 0.6, "V100": 1.0, "G2": 1.0, "G3": 1.3}  # of work that the GPU alone limits
 CREDITS_AN_HOUR = (0.03, 0.004, 1.0)  # a core, a GiB, a GPU
@@ -97,9 +97,6 @@ class OpenbCluster:
         Rounds on a node of speed 1; longer runs are cut.
     owners : int
         Of whom each job gets one.
-    known_draws : int
-        What is known in advance are so many other draws of the same rules: a law for each of their jobs, which comes
-        with probability one over their number.
     """
 
     on_cluster: ClassVar[bool] = True  # its jobs have shapes
@@ -113,7 +110,6 @@ class OpenbCluster:
     speed_spread: Annotated[Any, _Spread()] = (0.0, 1.0)
     max_duration: Annotated[int, Whole(1, 100_000)] = 144
     owners: Count = 20
-    known_draws: Annotated[int, Whole(1, 100)] = 4
 
     def __post_init__(self) -> None:
         if self.speed is None:
@@ -126,11 +122,8 @@ class OpenbCluster:
 
     def statement_laws(self, workload: Workload, rng: Rng, data: Source) -> list[StatementLaw]:
         """Return the laws known in advance: other draws, with a stream of their own; ``rng`` as `build` gets it."""
-        chance = 1 / self.known_draws
-        others = generator_of(rng).spawn(STREAMS + 1)[STREAMS].spawn(self.known_draws)
-        draws = (openb_workload(self, rng=other, data=data) for other in others)
-        absent = [(None, 1 - chance)] if chance < 1 else []
-        return [StatementLaw([(job.truth, chance), *absent]) for draw in draws for job in draw.jobs]
+        others = generator_of(rng).spawn(STREAMS + 1)[STREAMS].spawn(KNOWN_DRAWS)
+        return laws_of_draws(openb_workload(self, rng=other, data=data).jobs for other in others)
 
 
 def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -> Workload:

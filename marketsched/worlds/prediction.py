@@ -20,9 +20,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, check_fields
+from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, Whole, check_fields
 
+FEWEST_GAPS = 5  # between the runs before it: with fewer a run is not predicted
+WIDEST_FILLED = 40  # values of a range over which a law is mixed with the uniform one
+MOST_POINTS = 600  # of a joint law: the heaviest are kept
 SIDE, MIDDLE = 0.1, 0.8  # the kernel: a tenth of each past value goes to either side
 
 
@@ -66,17 +68,11 @@ class PredictionRule:
     lead_seconds : float
         How long before the expected arrival a run is announced, at most (never more than a period).
     history : int
-        Number of past gaps, and of past runs, that are used.
-    min_gaps : int
-        A run with fewer past gaps is not predicted.
+        Number of past gaps, and of past runs, that are used; a run with fewer than `FEWEST_GAPS` is not predicted.
     max_duration : int
         D_max, rounds; longer runs are clipped.
     filling : float
-        Share of the uniform law over the range, against surprises.
-    widest_filled : int
-        A range of more values than this is not filled.
-    max_points : int
-        The joint law keeps at most this many points, the heaviest.
+        Share of the uniform law over the range, against surprises, where that has at most `WIDEST_FILLED` values.
 
     Examples
     --------
@@ -87,17 +83,12 @@ class PredictionRule:
 
     round_seconds: Positive = 300.0
     lead_seconds: Amount = 7200.0
-    history: Count = 20
-    min_gaps: Count = 5
+    history: Annotated[int, Whole(FEWEST_GAPS)] = 20
     max_duration: Count = 48
     filling: Annotated[float, Finite("[0, 1)")] = 0.05
-    widest_filled: Count = 40
-    max_points: Count = 600
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.min_gaps > self.history:
-            raise InvalidParameterError(f"min_gaps = {self.min_gaps}: expected at most history = {self.history}")
 
     @property
     def lead_rounds(self) -> int:
@@ -164,7 +155,7 @@ def _filled(weights: dict[int, float], rule: PredictionRule) -> IntegerLaw:
     """Scale weights to probabilities, mixed with the uniform law over their range if it is narrow."""
     low, high, total = min(weights), max(weights), sum(weights.values())
     width = high - low + 1
-    if rule.filling > 0 and width <= rule.widest_filled:
+    if rule.filling > 0 and width <= WIDEST_FILLED:
         everywhere, scale = rule.filling / width, (1 - rule.filling) / total
         probabilities = [everywhere + scale * weights.get(x, 0.0) for x in range(low, high + 1)]
         return IntegerLaw(np.arange(low, high + 1), np.array(probabilities))
@@ -210,7 +201,7 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
     Returns
     -------
     Prediction or None
-        None if there are fewer than ``rule.min_gaps`` gaps, or no earlier run has ended by then.
+        None if there are fewer than `FEWEST_GAPS` gaps, or no earlier run has ended by then.
 
     Examples
     --------
@@ -221,7 +212,7 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
     (73, 85, array([2, 3, 4]))
     """
     first = max(run - 1 - rule.history, 0)
-    if run - 1 - first < rule.min_gaps:
+    if run - 1 - first < FEWEST_GAPS:
         return None
     submits = past.submits
     gaps = [submits[i + 1] - submits[i] for i in range(first, run - 1)]
@@ -248,7 +239,7 @@ def predict(past: History, run: int, rule: PredictionRule, origin: float) -> Pre
         last = submits[run - 1] - origin  # e + (gap - m) is the last submission + gap
         arrival = arrival_law([math.floor((last + gap) / length) + 1 for gap in gaps], birth, rule)
     duration = duration_law(durations, rule)
-    points = joint_law(arrival, duration, rule.max_points)
+    points = joint_law(arrival, duration, MOST_POINTS)
     return Prediction(birth, birth_s, math.floor((expected_s - origin) / length) + 1, early, duration, *points)
 
 

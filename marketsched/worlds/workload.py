@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -16,6 +16,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
+
+KNOWN_DRAWS = 4  # other draws of a workload, where what is known in advance is made of them
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,12 @@ class Workload:
         np.add.at(change, arrivals, nodes)
         np.subtract.at(change, arrivals + durations, nodes)
         return float(change.cumsum().max() / self.capacity)
+
+
+def laws_of_draws(draws: Iterable[Iterable[Job]]) -> list[StatementLaw]:
+    """Return what is known of a market from `KNOWN_DRAWS` others by the same rules: of each job, that it may come."""
+    chance = 1 / KNOWN_DRAWS
+    return [StatementLaw([(job.truth, chance), (None, 1 - chance)]) for jobs in draws for job in jobs]
 
 
 def certain_laws(workload: Workload) -> list[StatementLaw]:

@@ -118,8 +118,6 @@ class BidPrice(KeptMenus):
         When runs of hidden durations are stopped, as in `FirstCome`.
     signals : {"durations", "labels"}
         Meaning of a whole number observed at arrival: the duration, or a label (the duration is then hidden).
-    keep_menus : bool
-        Keep the menu of each job when it is served, for `menu_at_arrival`.
     rng : Generator, int or None
         Draws the scenarios from the laws; nothing else is random.
 
@@ -180,7 +178,6 @@ class BidPrice(KeptMenus):
         stop_at_deadline: bool = True,
         stop_at_loss: bool = False,
         signals: Signals = "durations",
-        keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
@@ -212,8 +209,6 @@ class BidPrice(KeptMenus):
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
-        if keep_menus:
-            self.keep_menus()
         if history is not None:
             self._learn_history(history)
 

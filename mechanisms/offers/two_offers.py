@@ -82,7 +82,7 @@ class TwoOffers(BidPrice):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     forecast, laws, history, lags, lag_hours, round_seconds, buckets, bucket_seed, scenarios, ahead, steps, step, slack
-        Of `BidPrice`, as are ``slack_gain``, ``slack_ramp``, ``keep_menus`` and ``rng``; they matter for jobs of
+        Of `BidPrice`, as are ``slack_gain``, ``slack_ramp`` and ``rng``; they matter for jobs of
         revealed duration.
 
     Raises

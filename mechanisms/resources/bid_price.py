@@ -85,8 +85,6 @@ class ClusterBidPrice(KeptMenus):
         history.
     phi : float
         Share of the price of booked rounds that is paid for those not used.
-    keep_menus : bool
-        Keep the menu of each job, for `menu_at_arrival`.
 
     Raises
     ------
@@ -150,7 +148,6 @@ class ClusterBidPrice(KeptMenus):
         tail: bool | None = None,
         phi: Share = 0.0,
         signals: Signals = "durations",
-        keep_menus: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         sizes = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
@@ -179,8 +176,6 @@ class ClusterBidPrice(KeptMenus):
         self._reach = max(max_delay + max_duration, ahead) + 1
         self._calendars = Calendars(self.cluster, self._reach)
         self._known: dict[JobId, Known] = {}  # of this round's arrivals
-        if keep_menus:
-            self.keep_menus()
         self._in_use = 0
         if past is not None:
             self._learn_history(past)

@@ -79,7 +79,7 @@ class ClusterFirstCome(ClusterBidPrice):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, placement, phi, signals, keep_menus
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, placement, phi, signals
         As of `ClusterBidPrice`.
     prices : mapping, optional
         Credits per unit and round by resource, or such mappings by pool; 0 where missing.
@@ -103,13 +103,12 @@ class ClusterFirstCome(ClusterBidPrice):
         placement: Rule = "fgd",
         phi: Share = 0.0,
         signals: Signals = "durations",
-        keep_menus: bool = False,
         cluster: Cluster | None = None,
         **sizes: Any,
     ) -> None:
         super().__init__(
             capacity, horizon, cluster=cluster, ahead=1, steps=1, placement=placement, phi=phi, signals=signals,
-            keep_menus=keep_menus, **sizes,
+            **sizes,
         )  # fmt: skip
         posted = _price_vector(prices or {}, self.cluster)
         self._prices = _Posted(posted, self._reach)  # type: ignore[assignment]  # stands in for learnt prices
@@ -120,7 +119,7 @@ class ClusterExponential(ClusterFirstCome):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, placement, phi, signals, keep_menus
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, placement, phi, signals
         As of `ClusterBidPrice`.
     floor, ceiling : float
         L and U, credits per round and share of the whole cluster.
@@ -151,12 +150,11 @@ class ClusterExponential(ClusterFirstCome):
         placement: Rule = "fgd",
         phi: Share = 0.0,
         signals: Signals = "durations",
-        keep_menus: bool = False,
         cluster: Cluster | None = None,
         **sizes: Any,
     ) -> None:
         super().__init__(
-            capacity, horizon, cluster=cluster, placement=placement, phi=phi, signals=signals, keep_menus=keep_menus,
+            capacity, horizon, cluster=cluster, placement=placement, phi=phi, signals=signals,
             **sizes,
         )  # fmt: skip
         if floor > ceiling:

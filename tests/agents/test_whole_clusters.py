@@ -82,15 +82,17 @@ class LastFirst(ClusterFirstCome):
         return super().serve(waiting[::-1])[::-1]
 
 
-def made(kind, cluster, jobs, **more):
-    market = kind(cluster.nodes, HORIZON, cluster=cluster, **SIZES, **more)
+def made(kind, cluster, jobs):
+    market = kind(cluster.nodes, HORIZON, cluster=cluster, **SIZES)
     return MarketSetup("made", jobs, market, cluster.nodes, HORIZON, SIZES["max_delay"])
 
 
 def test_what_columns_do_not_hold_is_played_by_rounds():
     cluster, jobs = tiny_market(3)
-    for kind, more in ((LastFirst, {}), (ClusterFirstCome, {"keep_menus": True})):
-        market = MarketRun(made(kind, cluster, jobs, **more))
+    kept = made(ClusterFirstCome, cluster, jobs)
+    kept.mechanism.keep_menus()
+    for setup in (made(LastFirst, cluster, jobs), kept):
+        market = MarketRun(setup)
         market.play()
         assert not market.played_whole
 

@@ -1,5 +1,6 @@
-"""The house does not grow by itself: lines of code by room, long files, and how wide a command is, against a budget."""
+"""The house does not grow by itself: lines of code by room, long files and kernels, and how wide a command is."""
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from width import COMMANDS, width_of
 
 BUDGET = tomllib.loads(Path(__file__).with_name("budget.toml").read_text())
 LONGEST = 400  # lines of a file
+MOST_ARGUMENTS = 12  # of a compiled kernel
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +47,16 @@ def test_a_command_enters_no_more_files_than_its_budget(command):
     found, budget = width_of(command), BUDGET["width"][command]
     assert len(found["files"]) <= budget["files"], "\n".join(found["files"])
     assert len(found["modules"]) <= budget["modules"], "\n".join(found["modules"])
+
+
+def test_no_kernel_takes_more_than_twelve_arguments():
+    long = []
+    for folder in ("agents", "marketsched", "mechanisms", "relaxed_lp"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef) and any(
+                    "njit" in ast.unparse(each) for each in node.decorator_list
+                ):
+                    if len(node.args.args) > MOST_ARGUMENTS:
+                        long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert long == [], "group what belongs together in a NamedTuple of arrays"

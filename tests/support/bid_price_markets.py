@@ -26,6 +26,12 @@ class SmallJob(NamedTuple):
     owner: str = ""
 
 
+def keeping(market):
+    """Return a market after it was asked to keep the menus of its jobs."""
+    market.keep_menus()
+    return market
+
+
 def random_curve(rng, first, rising=True):
     """Draw a curve; one of three kinds is a table, whose times before the first listed one are worth nothing."""
     worth, deadline = int(rng.integers(1, 60)), first + int(rng.integers(1, 10))

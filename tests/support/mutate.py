@@ -3,8 +3,9 @@
 `python tests/support/mutate.py relaxed_lp --seed 0 --count 10` copies the repository into a temporary folder, changes
 one place there at a time (an operator, comparison, number, two swapped arguments, a statement left out), and runs first
 the test files that name the changed module, then those of its room and of the modules that import it, each until the
-first failure. It prints a line for each change, and how many were caught. `--tests FOLDER` judges another state of the
-suite by the same changes.
+first failure. It prints a line for each change, and how many were caught by either; one after which tests do not end
+in time counts for nothing. `--tests FOLDER` judges another state of the suite by the same changes. Status 1: clearly
+fewer are caught than tests/house/mutants.toml keeps for a room.
 """
 
 import argparse
@@ -16,12 +17,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from scipy.stats import fisher_exact
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("agents", "mechanisms", "relaxed_lp")  # imported as marketsched.NAME
+OUT_OF_TIME = "out of time"
+KEPT = ROOT / "tests" / "house" / "mutants.toml"
 FOLDERS = (*ROOMS, "marketsched", "tests", "examples", "docs", "benchmarks")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "constraints.txt")
 
@@ -154,7 +160,7 @@ def _suite(root: Path, files: list[str], cache: Path, limit: float) -> str:
             [*command, *files], cwd=root, env=environment, timeout=limit, capture_output=True, text=True
         )
     except subprocess.TimeoutExpired:
-        return "out of time"
+        return OUT_OF_TIME
     if done.returncode in (0, 5):
         return ""
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -188,7 +194,7 @@ def main() -> None:
     paths = [path for room in rooms for path in ([room] if room.is_file() else sorted(room.rglob("*.py")))]
     known = [mutant for path in paths for mutant in mutants(path.relative_to(source), source)]
     picked = random.Random(options.seed).sample(known, min(options.count, len(known)))
-    caught = 0
+    here_caught, caught, late = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         root, compiled = Path(folder) / "repository", Path(folder) / "compiled"
         _copy(source, options.tests or source / "tests", root)
@@ -205,18 +211,30 @@ def main() -> None:
             mutant.apply(root)
             cache = Path(folder) / "kernels"  # a changed kernel must not stay behind for the next change
             shutil.copytree(compiled, cache, copy_function=os.link)
-            failed = next(
-                (f for files in (here, near) if files and (f := _suite(root, files, cache, options.limit))), ""
-            )
+            beside = _suite(root, here, cache, options.limit) if here else ""
+            failed = beside or (_suite(root, near, cache, options.limit) if near else "")
             shutil.rmtree(cache)
             (root / mutant.path).write_bytes(good)
             os.utime(root / mutant.path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-            caught += bool(failed)
-            print(
-                f"{'caught' if failed else 'SURVIVED'}  {mutant}  [{time.monotonic() - begin:.0f} s]  {failed}",
-                flush=True,
-            )
-    print(f"{' '.join(options.rooms)}: {caught} of {len(picked)} caught (seed {options.seed})")
+            here_caught += beside not in ("", OUT_OF_TIME)
+            caught += failed not in ("", OUT_OF_TIME)
+            late += OUT_OF_TIME in (beside, failed)
+            how = "UNDECIDED" if failed == OUT_OF_TIME else "beside" if beside else "caught" if failed else "SURVIVED"
+            print(f"{how:9}  {mutant}  [{time.monotonic() - begin:.0f} s]  {failed}", flush=True)
+    tried = len(picked) - late
+    for what, number in (("beside", here_caught), ("room", caught)):
+        print(f"{' '.join(options.rooms)}, {what}: {number} of {tried} caught (seed {options.seed})")
+    if len(options.rooms) == 1 and _is_worse(options.rooms[0], caught, tried):
+        sys.exit("fewer are caught than tests/house/mutants.toml keeps, beyond what chance explains (5 %)")
+
+
+def _is_worse(room: str, caught: int, tried: int) -> bool:
+    """Tell whether a room catches clearly less than it did: Fisher's exact test at 5 %, one-sided."""
+    kept = tomllib.loads(KEPT.read_text())["rooms"].get(room)
+    if kept is None:
+        return False
+    table = [[caught, tried - caught], [kept["caught"], kept["tried"] - kept["caught"]]]
+    return bool(fisher_exact(table, alternative="less").pvalue < 0.05)
 
 
 if __name__ == "__main__":

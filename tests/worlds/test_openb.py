@@ -95,12 +95,12 @@ def test_equal_seeds_give_equal_jobs_and_all_seeds_one_cluster(data_folder):
 
 @pytest.mark.slow
 def test_what_is_known_in_advance_are_other_draws_of_the_same_rules(data_folder):
-    scenario = Scenario.from_dict({"name": "x", "workload": {"kind": "openb", "jobs": 200, "known_draws": 3}})
+    scenario = Scenario.from_dict({"name": "x", "workload": {"kind": "openb", "jobs": 200}})
     built = scenario.workload_of(7, data_folder)
     stream = np.random.default_rng(np.random.SeedSequence(7)).spawn(3)[0]
     laws = scenario.workload.statement_laws(built, stream, data_folder)
-    assert len(laws) == pytest.approx(600, abs=10)
-    assert {law.cases[0][1] for law in laws} == {1 / 3}
+    assert len(laws) == pytest.approx(800, abs=10)
+    assert {law.cases[0][1] for law in laws} == {1 / 4}
     real = {repr(job.truth) for job in built.jobs}
     assert sum(repr(law.cases[0][0]) in real for law in laws) < 6  # not the jobs themselves
     again = OpenbCluster(jobs=200).build(np.random.default_rng(np.random.SeedSequence(7)).spawn(3)[0], data_folder)

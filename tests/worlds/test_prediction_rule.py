@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise
 from statistics import median
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.worlds import PredictionRule, predict
+from marketsched.worlds import PredictionRule, predict, prediction
 from marketsched.worlds.prediction import History, IntegerLaw, arrival_law, distinct_rows, duration_law, joint_law
 
 PLAIN = PredictionRule(filling=0.0)
@@ -242,8 +243,9 @@ def slowly(submits, runs, now, lead):
 def test_against_the_slow_version(gaps, runs, lead):
     submits = np.cumsum([600, *gaps]).tolist()
     now = len(gaps)
-    rule = PredictionRule(lead_seconds=float(lead), max_points=10**6)
-    made = predict(history(submits, runs[: now + 1], rule), now, rule, origin=0.0)
+    rule = PredictionRule(lead_seconds=float(lead))
+    with patch.object(prediction, "MOST_POINTS", 10**6):
+        made = predict(history(submits, runs[: now + 1], rule), now, rule, origin=0.0)
     birth, arrivals, durations = slowly(submits, runs, now, lead)
     if durations is None:
         assert made is None
@@ -277,7 +279,7 @@ def test_what_every_prediction_keeps(submits, origin, lead):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"min_gaps": 21}, "min_gaps = 21: expected at most history = 20"),
+        ({"history": 4}, "history = 4: expected a whole number >= 5"),
     ],
 )
 def test_bad_parameters(wrong, said):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import draws
-from bid_price_markets import RULES, SIZES, SmallJob, Turn, lies, loads, past_log, play, random_market, utility
+from bid_price_markets import RULES, SIZES, SmallJob, Turn, keeping, lies, loads, past_log, play, random_market, utility
 from marketsched.mechanisms import (
     DeadlineValue,
     EventError,
@@ -70,7 +70,7 @@ def test_no_report_pays_and_none_moves_the_menu(seed):
     jobs, capacity = random_market(rng, 16, 1.2), int(rng.integers(3, 5))
 
     def market():
-        return BidPrice(capacity, 16, **SIZES, **RULES, keep_menus=True)
+        return keeping(BidPrice(capacity, 16, **SIZES, **RULES))
 
     honest = market()
     truth = play(honest, jobs)[:2]
@@ -105,7 +105,7 @@ def test_a_market_whose_prices_hear_the_current_round_is_caught():
     jobs = random_market(rng, 16, 2.5)
     moved = 0
     for name, sow, arrival, *_ in jobs[-12:]:
-        honest, liar = (Eager(3, 16, **SIZES, **RULES, keep_menus=True) for _ in range(2))
+        honest, liar = (keeping(Eager(3, 16, **SIZES, **RULES)) for _ in range(2))
         play(honest, jobs)
         play(liar, jobs, {name: StatementOfWork(sow.birth, 3, DeadlineValue(60.0, arrival + 12), [(arrival, 5, 1.0)])})
         moved += liar.menu_at_arrival(name) != honest.menu_at_arrival(name)
@@ -184,15 +184,15 @@ def later_menus(market, jobs, owner, after):
 def test_past_reports_move_ones_later_prices_through_the_calendar_alone(buckets, own_reports_teach):
     """Where a lie leaves the calendar as it was, menus of the owner's later jobs are the same, bit for bit."""
     same_calendar = moved = 0
-    chosen = {"buckets": buckets, "bucket_seed": 7, "keep_menus": True}
+    chosen = {"buckets": buckets, "bucket_seed": 7}
     for seed in range(2):
         rng = np.random.default_rng(400 + seed)
         jobs = random_market(rng, 24, 1.5, owners=6)
-        honest = BidPrice(4, 24, **SIZES, **RULES, **chosen)
+        honest = keeping(BidPrice(4, 24, **SIZES, **RULES, **chosen))
         starts = play(honest, jobs)[0]
         for job in jobs[:8]:
             for report in lies(job.truth, job.arrival):
-                liar = BidPrice(4, 24, **SIZES, **RULES, **chosen)
+                liar = keeping(BidPrice(4, 24, **SIZES, **RULES, **chosen))
                 same_width = report.concurrency == job.truth.concurrency
                 if same_width and play(liar, jobs, {job.name: report})[0] == starts:
                     same_calendar += 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bid_price_markets import RULES, SIZES, SmallJob, lies, play, random_curve
+from bid_price_markets import RULES, SIZES, SmallJob, keeping, lies, play, random_curve
 from marketsched.mechanisms import StatementOfWork
 from marketsched.mechanisms.bid_price import returning
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
@@ -100,7 +100,7 @@ def regular_market(rng, horizon=24):
 
 def menus(jobs, reports=None, recurring=True, **rules):
     """Return the menu of each job."""
-    market = BidPrice(3, 24, **SIZES, **RULES, keep_menus=True, recurring=recurring, **rules)
+    market = keeping(BidPrice(3, 24, **SIZES, **RULES, recurring=recurring, **rules))
     starts = play(market, jobs, reports)[0]
     return [market.menu_at_arrival(job.name) for job in jobs], starts
 

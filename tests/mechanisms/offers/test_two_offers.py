@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bid_price_markets import keeping
 from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -203,12 +204,12 @@ def test_paying_for_runs_that_are_stopped_would_be_caught():
 
 def test_the_menu_says_what_was_announced_and_no_report_moves_it():
     jobs = random_jobs(3)
-    market = market_of(jobs, Chosen, keep_menus=True)
+    market = keeping(market_of(jobs, Chosen))
     played(market, jobs)
     name = jobs[25].name
     rng = np.random.default_rng(0)
     for lie in lies_about(jobs[25], rng):
-        other = market_of(jobs, Chosen, keep_menus=True)
+        other = keeping(market_of(jobs, Chosen))
         played(other, jobs, {name: lie}, last=lie.birth)
         assert other.menu_at_arrival(name) == market.menu_at_arrival(name)
     assert market.menu_at_arrival(name) != market.menu_at_arrival(jobs[5].name)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bid_price_markets import keeping
 from cluster_markets import entries
 from draws import many
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
@@ -212,7 +213,7 @@ def test_patient_jobs_do_not_book_behind_the_prices():
 def test_windows_grow_with_patience():
     assert [window_of(s) for s in (1, 192, 193, 577)] == [144, 144, 168, 456]
     sizes = {"max_concurrency": 1, "max_duration": 4, "max_value": 20.0}
-    market = ClusterBidPrice(1, 900, **sizes, max_delay=577, keep_menus=True)
+    market = keeping(ClusterBidPrice(1, 900, **sizes, max_delay=577))
     market.submit("a", StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, 1, 1.0)]))
     market.arrive("a", 1)
     market.advance()
