@@ -13,13 +13,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from marketsched.live.job import Durations, LiveJob
+from marketsched.live.state import LiveState
 from marketsched.live.surprise import factor
-
-if TYPE_CHECKING:
-    from marketsched.live.machine import LiveMarket
 
 ENDS, GOES_ON = 0, 1
 
@@ -37,27 +34,27 @@ def odds_at(law: Durations, duration: int) -> tuple[float, float]:
     return ends, 1.0 - ends
 
 
-def too_surprising(market: LiveMarket, job: LiveJob, case: int | None) -> bool:
+def too_surprising(market: LiveState, job: LiveJob, case: int | None) -> bool:
     """Tell whether a job comes in an unlikely case once too often; None: in none that was announced."""
     group, limit = market.group_of(job.owner), market.config.surprise_limit
     return case is not None and market.records.refuse(group, job.odds, case, limit)
 
 
-def settle(market: LiveMarket, job: LiveJob, case: int | None) -> None:
+def settle(market: LiveState, job: LiveJob, case: int | None) -> None:
     """Add what became of an announcement to the record of its owner's group; None: the job did not come."""
     if job.odds:
         market.records.add(market.group_of(job.owner), job.odds, case)
     job.law, job.laws = (job.laws[case] if job.laws and case is not None else ()), ()
 
 
-def watch(market: LiveMarket, job: LiveJob) -> None:
+def watch(market: LiveState, job: LiveJob) -> None:
     """Take note of the rounds in which a run that starts now would outlast a duration that its law lists."""
     for duration, _ in job.law[:-1]:
         if duration > job.outlasted and job.start is not None:
             market.outlasting[job.start + duration].append((job.name, duration))
 
 
-def too_long(market: LiveMarket) -> Iterator[LiveJob]:
+def too_long(market: LiveState) -> Iterator[LiveJob]:
     """Yield the runs that may not go on, at the end of the open round: their groups' jobs outlast too often."""
     others: defaultdict[str, float] = defaultdict(float)  # by group: logarithms of what its runs before this one add
     for job, duration in _outlasting(market):
@@ -68,14 +65,14 @@ def too_long(market: LiveMarket) -> Iterator[LiveJob]:
             others[group] += math.log(factor(odds, GOES_ON))
 
 
-def go_on(market: LiveMarket) -> None:
+def go_on(market: LiveState) -> None:
     """Add to the records that runs go on behind the open round."""
     for job, duration in _outlasting(market):
         job.outlasted = duration
         market.records.add(market.group_of(job.owner), odds_at(job.law, duration), GOES_ON)
 
 
-def end(market: LiveMarket, job: LiveJob) -> None:
+def end(market: LiveState, job: LiveJob) -> None:
     """Add to the records that a run is over by itself; one shorter than any that is listed counts as the next one."""
     used = market.round - (job.start or market.round)
     duration = next((d for d, _ in job.law if d >= used and d > job.outlasted), None)
@@ -83,7 +80,7 @@ def end(market: LiveMarket, job: LiveJob) -> None:
         market.records.add(market.group_of(job.owner), odds_at(job.law, duration), ENDS)
 
 
-def _outlasting(market: LiveMarket) -> Iterator[tuple[LiveJob, int]]:
+def _outlasting(market: LiveState) -> Iterator[tuple[LiveJob, int]]:
     for name, duration in market.outlasting.get(market.round, ()):
         job = market.jobs.get(name)
         if job is not None and job.state == "running" and job.start == market.round - duration:

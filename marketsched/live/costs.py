@@ -10,16 +10,14 @@ costs at most V / q.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.configuration import LiveConfig
+from marketsched.live.state import LiveState
 from marketsched.live.statements import most_worth
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Offer
-
-if TYPE_CHECKING:
-    from marketsched.live.machine import LiveMarket
 
 LARGEST_SUM = 2**63 - 1  # millionths, of any account
 
@@ -40,7 +38,7 @@ def fee(config: LiveConfig, nodes: int, offer: Offer | None = None) -> int:
     return round(max(config.no_show_fee * nodes, config.no_show_share * withheld) * MICRO)
 
 
-def check_announced(market: LiveMarket, owner: Account, nodes: int) -> None:
+def check_announced(market: LiveState, owner: Account, nodes: int) -> None:
     """Raise EventError if ``nodes`` more would exceed the limit on the announced nodes of an owner's group.
 
     A job that was taken back counts until the last round that it announced, where its nodes are kept so long.
@@ -60,12 +58,12 @@ def check_announced(market: LiveMarket, owner: Account, nodes: int) -> None:
         raise EventError(place="shapes" if shapes else "concurrency", value=nodes, legal=legal)
 
 
-def most_of(market: LiveMarket, owner: Account, offer: Offer, report: Mapping[str, Any], fee_: int) -> int:
+def most_of(market: LiveState, owner: Account, offer: Offer, report: Mapping[str, Any], fee_: int) -> int:
     """Return the most that a job can cost, in millionths.
 
     Parameters
     ----------
-    market : LiveMarket
+    market : LiveState
     owner : Account
         Whose job it is; an owner without a limit has nothing held.
     offer : Offer
@@ -102,7 +100,7 @@ def most_of(market: LiveMarket, owner: Account, offer: Offer, report: Mapping[st
     return most
 
 
-def held_at_arrival(market: LiveMarket, owner: Account, offer: Offer) -> bool:
+def held_at_arrival(market: LiveState, owner: Account, offer: Offer) -> bool:
     """Tell whether an owner's limit holds more for a job than its offer says: its price is not known yet."""
     may_start = market.decides == "at arrival" or any(start is not None for *_, start in offer.plan.starts)
     unpriced = may_start and not offer.runs

@@ -1,4 +1,4 @@
-"""The state of a live market: events in, decisions and postings out, without a clock, a disk or a network.
+"""A live market: events in, decisions and postings out, without a clock, a disk or a network.
 
 The rules are those of `replay`: every event is handed to the same `Replayer`. What a live market adds is who the jobs
 belong to, what became of them, and the order in which the world may report: submissions and arrivals of a round come
@@ -9,15 +9,11 @@ in t. All checks come before any change.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from marketsched.config.sow_codec import sow_from_json
 from marketsched.live import announcements
-from marketsched.live.accounts import MICRO, Account, Accounts, Posting
-from marketsched.live.configuration import LiveConfig
+from marketsched.live.accounts import MICRO, Posting
 from marketsched.live.costs import fee
 from marketsched.live.job import (
     ENDS,
@@ -34,15 +30,13 @@ from marketsched.live.job import (
     LiveJob,
     unannounced,
 )
-from marketsched.live.purse_ledger import PurseLedger, check_owner
-from marketsched.live.statements import check_signal, laws_of, longest_of, nodes_of, odds_of, signals_of
-from marketsched.live.surprise import Records
-from marketsched.mechanisms.errors import EventError, InvalidReportError, UnknownNameError
+from marketsched.live.purse_ledger import check_owner
+from marketsched.live.state import LiveState
+from marketsched.live.statements import check_signal, laws_of, longest_of, nodes_of, odds_of
+from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.mechanism import Mechanism, Offer
-from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.play.replayer import Decision, Replayer
+from marketsched.play.replayer import Decision
 
 Event = Mapping[str, Any]
 
@@ -55,137 +49,8 @@ class Applied(NamedTuple):
     ended: Sequence[LiveJob] = ()  # jobs that it lets go: the market forgets them
 
 
-class LiveMarket:
-    """A market that takes events as they come.
-
-    Parameters
-    ----------
-    config : LiveConfig
-        Its rules.
-
-    Attributes
-    ----------
-    jobs : dict of LiveJob
-        The jobs that are open, by name, in order of submission. Those that have gone are forgotten: the database has
-        them.
-    tally : Counter
-        How many jobs were ever submitted, by their state.
-    accounts : Accounts
-        Who is known, and the ledger.
-    usable : int or None
-        Nodes that can be used, as last remarked; None: all of them.
-    short_rounds : int
-        Rounds that were cleared while fewer nodes than the capacity were usable.
-    reported : list of dict
-        The arrivals of the open round, in the order of their reports.
-    bookings_end, expected : dict of list of str
-        Jobs, by the round that ends what they booked, and by the last round of their arrival.
-    withheld : dict of list of (str, int)
-        Owners and nodes of jobs that were taken back, by the last round of their arrival: where starts are settled at
-        submission, nobody else gets these nodes until then.
-    outlasting : dict of list of (str, int)
-        Jobs and durations of their laws, by the round behind which a run has outlasted that duration.
-    records : Records
-        How often jobs came in unlikely cases, or ran for unlikely durations, by group of owners.
-    owed : int
-        Millionths of a credit: what the open jobs may cost together.
-    """
-
-    def __init__(self, config: LiveConfig) -> None:
-        self.config = config
-        self.jobs: dict[str, LiveJob] = {}
-        self._ended: dict[str, LiveJob] = {}  # by the event at hand
-        self.tally: Counter[str] = Counter()
-        self.accounts = Accounts()
-        self.usable: int | None = None
-        self.short_rounds = 0
-        self._replayer = Replayer(config, forgets=True)
-        for owner in () if self.mechanism.purses is None else self.mechanism.purses.names:
-            check_owner(owner)
-        self.accounts.renew = self.mechanism.purses is not None
-        self._purses = PurseLedger()
-        self.reported: list[dict[str, Any]] = []
-        self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
-        self.expected: defaultdict[int, list[str]] = defaultdict(list)
-        self.withheld: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-        self.outlasting: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-        self.owed = 0
-        self.records = Records()
-        self._closed = False  # True: after the last round, what was left has been removed
-
-    # -- what can be looked at ----------------------------------------------------------------------------
-
-    @property
-    def round(self) -> int:
-        """The open round; one beyond the horizon once the market is over."""
-        return self._replayer.open_round
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What decides."""
-        return self._replayer.mechanism
-
-    @property
-    def over(self) -> bool:
-        """True after the last round: nothing is submitted any more, and nothing arrives."""
-        return self.round > self.config.horizon
-
-    @property
-    def rounds_left(self) -> int:
-        """How often the market can still be advanced: through its last round, and once more, which closes it.
-
-        In between, jobs whose work was done in the last round are reported as complete.
-        """
-        return 0 if self._closed else self.config.horizon - self.round + 2
-
-    @property
-    def load(self) -> int:
-        """Nodes busy in the round cleared last."""
-        return self._replayer.load
-
-    def prices(self, count: int) -> list[float | None] | None:
-        """Return the prices of the open round and those after it, credits per node; None: not on sale."""
-        count = max(0, min(count, self.config.horizon - self.round + 1))
-        prices = self.mechanism.slot_prices(self.round, count)
-        return None if prices is None else [p if math.isfinite(p) else None for p in prices.tolist()]
-
-    def job(self, name: str) -> LiveJob:
-        """Return an open job.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        """
-        if not isinstance(name, str) or name not in self.jobs:
-            raise UnknownNameError(place="job", value=name, legal="a job that is open")
-        return self.jobs[name]
-
-    def quote(self, owner: Account, job: str, report: object) -> Offer:
-        """Return the plan and price of a submission now; nothing is changed, and nothing drawn.
-
-        Raises
-        ------
-        MarketschedError
-            The error with which the submission would be refused.
-        """
-        if self.over:
-            raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")
-        sow = self.statement(report)
-        for signal in signals_of(report):
-            check_signal(signal)
-        return self.mechanism.quote(job, sow)
-
-    def statement(self, report: object) -> StatementOfWork:
-        """Return a statement of work that is submitted now; errors as of `sow_from_json`."""
-        return sow_from_json(self.round, report, self._replayer.limits)
-
-    @property
-    def decides(self) -> str:
-        """When starts and prices are settled: ``at submission`` or ``at arrival``."""
-        return f"at {self.mechanism.reads_reports}"
-
-    # -- events -------------------------------------------------------------------------------------------
+class LiveMarket(LiveState):
+    """A market that takes events as they come; parameter and attributes are those of `LiveState`."""
 
     def apply(self, event: Event, row: int) -> Applied:
         """Take one event, row ``row`` of the journal.
@@ -265,10 +130,6 @@ class LiveMarket:
     def case_of(self, name: str, event: Event) -> int | None:
         """Return the place in its plan of the case in which a job arrives now; None: it was not announced."""
         return self.jobs[name].case(self.round, self._replayer.check_arrival(name, event)[2])
-
-    def group_of(self, owner: str) -> str:
-        """Return the group that an owner's account belongs to, or its own name."""
-        return self.accounts.known[owner].belongs_to
 
     def _advance(self, event: Event) -> Applied:
         now = self.round

@@ -74,7 +74,7 @@ class LearningMarket(OwnersModel):
         self.market, self.measure_every, self.bound_every = market, measure_every, bound_every
         horizon = episodes if known_horizon else None
         named = enumerate(zip(_rules_of(rules, market.owners), streams, strict=True))
-        self.owners = [LearningOwner(self, place, rule, rng, horizon) for place, (rule, rng) in named]
+        self.owners = [LearningOwner(self, self.market, place, rule, rng, horizon) for place, (rule, rng) in named]
         days: Iterator[Day] = market.schedule(episodes, np.random.default_rng([seed, DAYS]))
         self._days, self._last = islice(days, episodes), episodes
         self.episode, self.welfare, self.revenue = 0, np.nan, np.nan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,10 @@ from numpy.typing import NDArray
 from marketsched.agents.learners import LEARNERS, Draw
 from marketsched.agents.learning import TRUTH, Learning, ReportMenu
 from marketsched.agents.lies import ScaleValue, Strategy, Truthful
-from marketsched.agents.mesa_agent import MarketAgent
+from marketsched.agents.mesa_agent import MarketAgent, OwnersModel
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.study.learning.best_response import BestResponding
-from marketsched.study.learning.repeated_market import PlayedDay
-
-if TYPE_CHECKING:
-    from marketsched.study.learning.learning_market import LearningMarket
+from marketsched.study.learning.repeated_market import PlayedDay, RepeatedMarket
 
 Rule = str | Strategy | Callable[[np.random.Generator], "Learning | BestResponding"]
 RULES = ("truthful", "best-responding", *LEARNERS)
@@ -49,15 +45,17 @@ class LearningOwner(MarketAgent):
 
     def __init__(
         self,
-        model: LearningMarket,
+        model: OwnersModel,
+        market: RepeatedMarket,
         place: int,
         rule: Rule,
         rng: np.random.Generator,
         horizon: int | None,
     ) -> None:
         super().__init__(model, place + 1)
-        self.owner = model.market.owners[place]
-        self.rule, self.mind = _mind(rule, model.market.menu, rng, horizon)
+        self._market = market
+        self.owner = market.owners[place]
+        self.rule, self.mind = _mind(rule, market.menu, rng, horizon)
         self.strategy: Strategy = Truthful()
         self.choice, self.factor, self.truth_probability = TRUTH, 1.0, 1.0
         self.utility = self.total_utility = 0.0
@@ -66,11 +64,11 @@ class LearningOwner(MarketAgent):
     @property
     def sees_all(self) -> bool:
         """Whether it learns from what every report of the menu would have earned."""
-        return isinstance(self.mind, Learning) and self.mind.learner(self.model.market.public).sees == "all"
+        return isinstance(self.mind, Learning) and self.mind.learner(self._market.public).sees == "all"
 
     def choose(self) -> Strategy:
         """Choose how to report today."""
-        mind, menu, public = self.mind, self.model.market.menu, self.model.market.public
+        mind, menu, public = self.mind, self._market.menu, self._market.public
         if isinstance(mind, Learning):
             probabilities = mind.learner(public).probabilities
             self._draw = mind.choose(public)
@@ -99,7 +97,7 @@ class LearningOwner(MarketAgent):
         if isinstance(self.mind, Learning) and self._draw is not None:
             self.mind.learn(self._draw, utility if otherwise is None else otherwise.copy())
         elif isinstance(self.mind, BestResponding):
-            self.mind.look(self.model.market, played, self.owner)
+            self.mind.look(self._market, played, self.owner)
 
 
 def _mind(
