@@ -150,11 +150,22 @@ def chosen_tests(mutant: Mutant, root: Path) -> tuple[list[str], list[str]]:
     return here, near + room_mates
 
 
-def _suite(root: Path, files: list[str], cache: Path, limit: float) -> str:
+def _suite(root: Path, files: list[str], cache: Path, limit: float, of_a_test: float = 60) -> str:
     """Run test files until the first failure; return the name of the test that failed, or nothing."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "CI": "1", "PYTHONSAFEPATH": "1"}
     environment |= {"PYTHONPATH": str(root / "build" / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "--timeout=60", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-m",
+        "not slow",
+        f"--timeout={of_a_test}",
+        "-p",
+        "no:cacheprovider",
+    ]
     try:
         done = subprocess.run(
             [*command, *files], cwd=root, env=environment, timeout=limit, capture_output=True, text=True
@@ -201,7 +212,7 @@ def main() -> None:
         compiled.mkdir()
         chosen = {mutant: chosen_tests(mutant, root) for mutant in picked}
         every = sorted({name for here, near in chosen.values() for name in (*here, *near)})
-        failed = _suite(root, every, compiled, 10 * options.limit)  # also compiles every kernel, once
+        failed = _suite(root, every, compiled, 10 * options.limit, of_a_test=600)  # also compiles every kernel, once
         if failed:
             sys.exit(f"without any change: {failed}")
         for mutant in picked:
