@@ -1,8 +1,14 @@
 """A real cluster on this machine, and the commands: what a bridge relies on, by Slurm itself."""
 
+import getpass
+import stat
+
 import pytest
 
-from marketsched.slurm import OneHostCluster, Slurm, SlurmError, SlurmJob, missing_programs
+from marketsched.slurm.accounts import PROGRAMS as ACCOUNTING
+from marketsched.slurm.accounts import AccountingCluster
+from marketsched.slurm.cluster import PROGRAMS, OneHostCluster, missing_programs
+from marketsched.slurm.commands import Slurm, SlurmError, SlurmJob
 from slurm_trials import WITH_SLURM, until
 
 
@@ -46,6 +52,94 @@ def test_a_cluster_says_what_it_lacks(tmp_path, monkeypatch):
     assert missing_programs(fast=True) == ["slurmctld", "slurmd", "squeue", "sbatch", "munged", "faketime"]
     with pytest.raises(SlurmError, match=r"slurmctld, .* not found: expected Debian's slurmctld"):
         OneHostCluster(tmp_path)
+
+
+STAND_INS = {  # for programs that are not installed: each notes its command in a file, and daemons go on for ever
+    "munged": 'for each; do case $each in --socket=*) touch "${each#--socket=}";; esac; done; exec sleep 1000',
+    "squeue": """echo '{"errors": [], "jobs": []}'""",
+    "sinfo": "echo n1 idle; echo n2 idle",
+    "faketime": 'shift 2; FAKETIME=fast FAKETIME_SHARED=a LD_PRELOAD= exec "$@"',
+    "sacctmgr": "",
+    "mariadb": 'test -e "$COUNT" || { touch "$COUNT"; echo asleep >&2; exit 1; }',  # it answers the second time
+    "mariadb-install-db": "",
+    "sshare": 'echo "ann||1|60|0.5|0.25|1|1"',
+}
+
+
+@pytest.fixture
+def stand_ins(tmp_path, monkeypatch):
+    """Put programs on the PATH that stand for Slurm's, and return a function that gives the commands of one."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in {*PROGRAMS, *ACCOUNTING, *STAND_INS}:
+        script = STAND_INS.get(name, "exec sleep 1000")
+        (programs / name).write_text(f'#!/bin/sh\necho "$@" >> {programs}/{name}.calls\n{script}\n')
+        (programs / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("COUNT", str(tmp_path / "count"))
+    monkeypatch.setenv("SLURM_CONF", "that of another cluster")
+    return lambda name: (programs / f"{name}.calls").read_text().splitlines()
+
+
+def settings_in(path):
+    """Return the lines of a configuration by their key, and those of nodes by name."""
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(("NodeName", "Partition"))]
+    nodes = [dict(word.split("=", 1) for word in line.split()) for line in path.read_text().splitlines() if " " in line]
+    return dict(line.split("=", 1) for line in lines), {each["NodeName"]: each for each in nodes if "NodeName" in each}
+
+
+def test_a_cluster_writes_its_configuration_starts_its_daemons_and_ends_them(stand_ins, tmp_path):
+    (tmp_path / "submit.lua").write_text("-- plain")
+    folder = tmp_path / "c"
+    own = {"KillWait": "7"}
+    with OneHostCluster(folder, 2, cpus=3, gpus=["a100:2"], lua=tmp_path / "submit.lua", settings=own) as cluster:
+        daemons = dict(cluster.daemons)
+        assert list(daemons) == ["munged", "slurmctld", "n1", "n2"]
+        assert cluster.environment["SLURM_CONF"] == str(folder / "etc" / "slurm.conf")
+        cluster.kill("n2")
+        assert daemons["n2"].poll() == -9 and all(daemons[name].poll() is None for name in ("munged", "n1"))
+    assert not cluster.daemons and all(each.poll() is not None for each in daemons.values())
+    assert stand_ins("slurmctld") == ["-D -c"] and sorted(stand_ins("slurmd")) == ["-D -N n1", "-D -N n2"]
+    settings, nodes = settings_in(folder / "etc" / "slurm.conf")
+    ports = [settings["SlurmctldPort"], *(each["Port"] for each in nodes.values())]
+    assert len(set(ports)) == 3 and list(nodes) == ["n1", "n2"]
+    assert [each["CPUs"] for each in nodes.values()] == ["3", "3"]
+    assert [each.get("Gres") for each in nodes.values()] == ["gpu:a100:2", None]
+    assert settings["KillWait"] == "7" and settings["JobSubmitPlugins"] == "lua" and settings["GresTypes"] == "gpu"
+    assert (folder / "etc" / "job_submit.lua").read_text() == "-- plain"
+    assert settings["SlurmUser"] == settings["SlurmdUser"] == getpass.getuser()
+    assert settings["AuthType"] == "auth/munge" and f"--{settings['AuthInfo']} " in stand_ins("munged")[0]
+    files = [line.rpartition("=")[2] for line in (folder / "etc" / "gres.conf").read_text().splitlines()]
+    assert len(set(files)) == 2 and all((folder / "etc" / file.rpartition("/")[2]).exists() for file in files)
+    key = folder / "munge" / "key"
+    assert len(key.read_bytes()) == 1024 and stat.S_IMODE(key.stat().st_mode) == 0o400
+
+
+def test_accounts_are_entered_with_their_shares_once_the_database_answers(stand_ins, tmp_path):
+    accounts = {"physics/": 2, "physics/optics/": 1, "ann/": 3}
+    qos = {"high": (5.0, 0.5)}
+    with AccountingCluster(tmp_path / "c", 2, accounts=accounts, qos=qos, rate=60.0) as cluster:
+        assert list(cluster.daemons) == ["mariadbd", "slurmdbd", "slurmctld", "n1", "n2"]
+        (row,) = cluster.shares()
+        assert row["account"] == "ann" and row["user"] == "" and row["factor"] == "0.25"
+    user = getpass.getuser()
+    assert stand_ins("sacctmgr")[1:] == [
+        "-i -Q add cluster market",
+        "-i -Q add qos high priority=5 usagefactor=0.500000",
+        "-i -Q add account physics parent=root fairshare=2",
+        "-i -Q add account optics parent=physics fairshare=1",
+        "-i -Q add account ann parent=root fairshare=3",
+        f"-i -Q add user {user} account=optics fairshare=1 qos=normal,high defaultqos=normal",
+        f"-i -Q add user {user} account=ann fairshare=1 qos=normal,high defaultqos=normal",
+    ]
+    assert len(stand_ins("mariadb")) == 2  # it was asked again
+    settings, _ = settings_in(tmp_path / "c" / "etc" / "slurm.conf")
+    base, _ = settings_in(tmp_path / "c" / "etc" / "slurmdbd.conf")
+    assert settings["AuthType"] == base["AuthType"] == "auth/none" and "AuthInfo" not in settings
+    assert settings["AccountingStoragePort"] == base["DbdPort"] != base["StoragePort"]
+    assert f"--port={base['StoragePort']} " in stand_ins("mariadbd")[0]
+    with pytest.raises(SlurmError, match="rate = 1.0: expected a number > 1"):
+        AccountingCluster(tmp_path / "c", accounts=accounts, rate=1.0)
 
 
 @pytest.mark.slow
