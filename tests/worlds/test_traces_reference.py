@@ -21,8 +21,10 @@ def path_of(name, folder):
         pytest.skip(f"no {get_trace(name).file} in the data folder")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TRACES)
+LARGE = "google-jobs"  # ten seconds
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == LARGE)) for name in TRACES])
 def test_a_recorded_file_has_its_published_statistics(data_folder, name):
     path_of(name, data_folder)
     checked = verify(name, data_folder)

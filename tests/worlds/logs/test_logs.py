@@ -100,6 +100,41 @@ def test_a_job_wider_than_the_machine_of_the_log_is_said_above_all(swf):
     assert without.capacity == 16 and said not in without.notes["warnings"]
 
 
+DAY_S = 86_400.0
+WINDOWS = [  # days, first day, most jobs; the runs in it, those beyond most jobs, the day on which it begins
+    (None, None, 99, range(21), 0, 0.0),
+    (None, None, 4, range(17, 21), 17, 4.25),
+    (1.0, None, 99, range(16, 21), 0, 4.0),
+    (1.1, None, 99, range(16, 21), 0, 3.9),
+    (1.1, None, 3, range(18, 21), 2, 4.5),
+    (1.0, 1.0, 99, range(4, 8), 0, 1.0),  # that of its last moment is not in it
+    (1.0, 1.1, 99, range(5, 9), 0, 1.1),
+    (1.0, 1.1, 3, range(5, 8), 1, 1.25),
+    (None, 5.0, 99, [20], 0, 5.0),
+]
+
+
+@pytest.mark.parametrize("stretch", [1.0, 2.5])
+@pytest.mark.parametrize(("days", "first_day", "most_jobs", "runs", "beyond", "begins"), WINDOWS)
+def test_a_window_has_its_runs_and_counts_others(days, first_day, most_jobs, runs, beyond, begins, stretch):
+    """Two runs come every quarter of a day, from day 0 to 5; one of them is too wide. A deadline is 2 h after both."""
+    days_in, each = np.repeat(np.arange(21) / 4, 2), np.arange(42) // 2
+    table = {"submit_s": 25_200 + DAY_S * days_in, "run_s": 900 + each, "processors": [2, 9] * 21, "user": "a"}
+    log = JobLog.of(pd.DataFrame(table).assign(deadline_s=table["submit_s"] + 7200))
+    rule = LogRule(round_seconds=70, durations="revealed")
+    window = Window(days, first_day, most_jobs, capacity=8, stretch=stretch)
+    market = market_of(log, window, rule, rng=0)
+    since = [stretch * DAY_S * (i / 4 - begins) for i in runs]
+    assert [job.tags["run_s"] for job in market.jobs] == [900 + i for i in runs]
+    assert [job.tags["submit_s"] for job in market.jobs] == pytest.approx(since)
+    assert [job.truth.birth for job in market.jobs] == [s // 70 + 1 for s in since]
+    assert [job.truth.value.deadline for job in market.jobs] == [(s + 7200) // 70 + 1 for s in since]
+    assert market.notes["runs left out: wider than 8 nodes"] == len(runs)
+    assert market.notes.get(f"runs of the window beyond most_jobs = {most_jobs}", 0) == beyond
+    with pytest.raises(InvalidParameterError, match="no run is in the window: the log has 21 usable runs"):
+        market_of(log, Window(days, 5.1, most_jobs, capacity=8, stretch=stretch), rule, rng=0)
+
+
 def test_requested_times_are_announced_and_real_ones_happen(swf):
     lines = [swf_line(i, 600 * i, 100 * i, requested=1200 if i % 3 else -1) for i in range(1, 31)]
     log = swf_log(swf(lines))

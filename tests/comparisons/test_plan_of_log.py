@@ -2,9 +2,10 @@
 
 import pytest
 
-from marketsched.comparisons import plan_of_log as plans
+from marketsched.comparisons.plan_of_log import plan_of_log
 from marketsched.config.scenario import Scenario
 
+PLANS = "marketsched.comparisons.plan_of_log"
 SMALL = {
     "name": "small",
     "workload": {"kind": "synthetic-pipelines", "recurring_jobs": 8, "birth_rounds": 40, "capacity": 6},
@@ -26,11 +27,11 @@ SMALL = {
 def test_a_long_comparison_is_shared_as_far_as_seeds_processors_and_memory_go(
     monkeypatch, seconds, cores, gigabytes, asked, workers
 ):
-    monkeypatch.setattr(plans, "cores", lambda: cores)
-    monkeypatch.setattr(plans, "available_memory", lambda: gigabytes * 1e9)
+    monkeypatch.setattr(f"{PLANS}.cores", lambda: cores)
+    monkeypatch.setattr(f"{PLANS}.available_memory", lambda: gigabytes * 1e9)
     base = Scenario.from_dict(SMALL)
     n_jobs = len(base.workload_of(0, None).jobs)
-    monkeypatch.setattr(plans, "JOB_S", seconds / (n_jobs * 12))
-    found = plans.plan_of_log(base, ["first-come", "credits"], 3, 2, workers=asked)
+    monkeypatch.setattr(f"{PLANS}.JOB_S", seconds / (n_jobs * 12))
+    found = plan_of_log(base, ["first-come", "credits"], 3, 2, workers=asked)
     assert (found.jobs, found.mechanisms, found.plays, found.workers) == (n_jobs, 2, 12, workers)
     assert found.seconds == pytest.approx(seconds / min(workers, 6)) and found.is_long == (seconds > 20)
