@@ -35,6 +35,20 @@ def test_classic_fair_share_figure_3():
     assert {name: found[name] for name in printed} == pytest.approx(printed, abs=6e-7)
 
 
+def test_portions_are_products_of_shares_and_what_has_no_user_is_nobody_s():
+    """The tree of figure 3, with an account without users and one of users without shares."""
+    shares = {"A/": 40, "D/": 60, "A/B/": 30, "A/C/": 10, "D/E/": 25, "D/F/": 35, "Z/": 0, "Z/zoe": 1, "W/": 100}
+    shares |= {"A/B/1": 1, "A/C/2": 1, "A/C/3": 3, "D/E/4": 1, "F/": 50, "F/none": 0}
+    tree = tree_of(shares, {"5": 2.0}, "F/")  # a newcomer has one share: 5 has all of F, since "none" has nothing
+    due = {"1": 40 * 0.75, "2": 10 / 4, "3": 30 / 4, "4": 25.0, "5": 50.0, "none": 0.0, "zoe": 0.0}
+    assert tree.portions() == pytest.approx({name: each / 250 for name, each in due.items()})
+    assert tree.usage("5") == 2.0
+    tree.scale(0.25)
+    assert tree.usage("5") == 0.5 and set(tree) == set(due) and len(tree) == len(due)
+    with pytest.raises(InvalidParameterError, match="shares: b = parent: expected a number"):
+        tree_of({"A/": 1, "A/b": "parent"}, {}).portions()
+
+
 def test_billing_weights_of_the_multifactor_page():
     """Its three jobs under ``TRESBillingWeights=CPU=1.0,Mem=0.25G``, added up and with ``MAX_TRES``."""
     weights, jobs = {"cpu": 1.0, "mem": 0.25}, [(1, 60), (16, 1), (16, 60)]
