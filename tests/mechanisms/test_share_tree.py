@@ -45,7 +45,7 @@ def test_portions_are_products_of_shares_and_what_has_no_user_is_nobody_s():
     assert tree.usage("5") == 2.0
     tree.scale(0.25)
     assert tree.usage("5") == 0.5 and set(tree) == set(due) and len(tree) == len(due)
-    with pytest.raises(InvalidParameterError, match="shares: b = parent: expected a number"):
+    with pytest.raises(InvalidParameterError, match="shares: b = 'parent': expected a number"):
         tree_of({"A/": 1, "A/b": "parent"}, {}).portions()
 
 
