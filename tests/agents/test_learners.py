@@ -10,6 +10,8 @@ from scipy import stats
 
 from draws import many
 from marketsched.agents.learners import LEARNERS, AdaHedge, Draw, Exp3, Hedge, Ucb1, make_learner
+from marketsched.agents.learning import Learning, value_menu
+from marketsched.agents.lies import PublicInformation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from refusals import refused
 
@@ -216,3 +218,26 @@ def test_adahedge_asks_for_no_range():
     # Half and half has lost 500 to the better one, so the rate is ln 2 / 500, and weights are 1 to exp(2 ln 2).
     assert learner.probabilities == pytest.approx([0.2, 0.8]) and learner.spread == 1000
     refused(lambda: learner.learn(NOTHING, [0.0, math.inf]), "expected finite numbers", error=InvalidParameterError)
+
+
+@pytest.mark.parametrize(
+    ("given", "max_value", "expected"),
+    [
+        ({}, 10.0, (-10.0, 10.0)),
+        ({"low": -1.0}, 10.0, (-1.0, 10.0)),
+        ({"high": 0.0}, 10.0, (-10.0, 0.0)),  # 0 is a number like others
+        ({"low": -1.0, "high": 3.0}, None, (-1.0, 3.0)),
+        ({"low": -1.0}, None, None),
+        ({"high": 3.0}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_utilities_are_in_the_range_that_is_given_or_that_of_values(given, max_value, expected):
+    """An owner gains at most the highest value, and loses at most that: it pays no more than it reports."""
+    owner = Learning(value_menu((0.5,)), "exp3", rng=0, **given)
+    public = PublicInformation(5, 20, 10, max_value=max_value)
+    if expected is None:
+        refused(lambda: owner.learner(public), "no max_value", error=InvalidParameterError)
+        return
+    learner = owner.learner(public)
+    assert (learner.low, learner.high) == expected and owner.learner(public) is learner

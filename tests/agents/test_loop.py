@@ -56,6 +56,31 @@ def test_the_future_can_be_said_late_and_said_anew():
     assert [entry.name for entry in market.arrivals()] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("said", "duration", "expected"),
+    [
+        (None, 3, None),  # the mechanism does not say
+        ((4, 2.5), 3, (7, 2.5)),
+        ((0, 0.0), 3, (3, 0.0)),  # a start in round 0 and a price of 0 are said
+        ((4, None), 3, (None, 0.0)),  # it never runs
+        ((4, 2.5), None, (None, 0.0)),  # it never ends
+    ],
+)
+def test_what_is_booked_is_the_start_and_the_rounds_of_the_work(said, duration, expected):
+    class Books(StrictMechanism):
+        def booked(self, name, rounds):
+            assert (name, rounds) == ("a", duration)
+            return said
+
+    market = MarketLoop(Books(4, 9))
+    assert market.booked("a") is None  # it is not there
+    market.submit("a", job("a", 1, 2, 1).truth, Fate(2, duration, 1), 1)
+    assert market.booked("a") is None  # nor has it arrived
+    market.clear()
+    market.arrivals()
+    assert market.booked("a") == expected
+
+
 @pytest.mark.parametrize("kind", list(EventKind))
 def test_an_event_of_another_round_keeps_all_else(kind):
     """The loop's clock counts; a payment is kept, also that of an eviction or a drop."""

@@ -15,11 +15,14 @@ from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
-from marketsched.mechanisms.credits import upgrades as upgrading
 from marketsched.mechanisms.credits.credits import Credits
-from marketsched.mechanisms.credits.purses import CREDIT
+from marketsched.mechanisms.credits.present import DONE, HERE, JOB
+from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.credits.upgrades import Memory, Remembered, _threshold_kernel, outlook, upgraded
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.registry import get_mechanism
+from marketsched.mechanisms.schedulers.turns import Accounts
 
 TIGHT = {"income": 0.5, "carry_rounds": 12.0, "patience": 2}  # small purses: who is regular matters
 rules = st.fixed_dictionaries(
@@ -242,7 +245,7 @@ def test_a_rule_that_reads_what_present_jobs_announce_is_found():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_thresholds_are_those_of_a_sum_written_out(compiled):
-    kernel = upgrading._threshold_kernel
+    kernel = _threshold_kernel
     kernel = kernel if compiled else getattr(kernel, "py_func", kernel)
     rng = np.random.default_rng(3)
     for _ in range(40):
@@ -250,12 +253,51 @@ def test_thresholds_are_those_of_a_sum_written_out(compiled):
         memory[0, 0, :n], memory[1, 0, :n] = rng.integers(1, 9, n), rng.uniform(1, 30, n)
         memory[2, 0, :n] = np.sort(rng.integers(1, 50, n))
         can_pay, kappa = float(rng.uniform(0.1, 5)), float(rng.uniform(0.2, 2))
-        found = kernel(upgrading.Remembered(memory, np.array([n])), 0, 60, can_pay, kappa)
+        found = kernel(Remembered(memory, np.array([n])), 0, 60, can_pay, kappa)
         jobs = sorted(range(n), key=lambda i: -memory[0, 0, i])
         work = memory[1, 0, :n]
         most = can_pay / (kappa * work.sum() / (60 - memory[2, 0, 0] + 1)) * work.sum()
         over = [memory[0, 0, i] for k, i in enumerate(jobs) if work[jobs[: k + 1]].sum() > most]
         assert found == (over[0] if over and n >= 5 else 0.0)
+
+
+def test_what_the_regular_jobs_of_an_owner_still_need_is_summed_over_their_rest():
+    """By hand, kappa .5: what waits needs half its mean, and what runs the rest of that, at least a round."""
+    purses, memory, present = Purses(Accounts(owners=["ann", "bob"]), 8, 0.5, 20.0, 1.0), Memory(), Rows(JOB)
+    memory.admit(2)
+    jobs = [  # owner, width, rest, start, since, state; now is round 10
+        (0, 2, 8.0, 0, 9, HERE),  # 2 nodes for 4 rounds
+        (0, 3, 8.0, 8, 7, HERE),  # 3 nodes for 4 - 2
+        (0, 1, 8.0, 3, 3, HERE),  # 1 node for a last round: it should be over
+        (0, 1, 1.0, 0, 9, HERE),  # the same: not half a round
+        (0, 4, 9.0, 0, 0, HERE),  # free
+        (0, 4, 9.0, 2, 0, HERE),  # free, and runs
+        (0, 4, 9.0, 0, 9, DONE),  # over
+        (1, 5, 4.0, 10, 10, HERE),  # Bob's: 5 nodes for 2 rounds
+    ]
+    for owner, width, rest, start, since, state in jobs:
+        present.enter((owner, width, 0, 1, 90, 80, rest, rest, 1.0, start, 0, 0, since, 0, 0, state, 0))
+    assert [outlook(present, 10, purses, memory, 0.5, owner) for owner in (0, 1)] == [(16.0, 0.0), (10.0, 0.0)]
+    # A job of 4 nodes and a mean of 14 rounds takes 28 credits; it is late 16 rounds before its deadline. Both owners
+    # hold 40, of which Ann's jobs need 16 and Bob's 10.
+    for owner, last in ((0, 26), (1, 26), (1, 27)):
+        present.enter((owner, 4, 0, 10, last, 20, 14.0, 14.0, 1.0, 0, 0, 0, 0, 0, 0, HERE, 0))
+    assert [row[1:] for row in upgraded(present, 10, purses, memory, 0.5, 0.0)] == [(28.0, 0.0)]
+    assert present.jobs["since"][present.turn[: present.n]].tolist()[-3:] == [0, 10, 0]
+    assert outlook(present, 10, purses, memory, 0.5, 1)[0] == 38.0
+
+
+def test_a_quote_tells_how_long_free_jobs_waited():
+    """Guests on one node, a round each: the k-th waits k - 1 rounds. Those that give up count as longer than any."""
+    for late, within in ((0, 18), (1, None)):  # 19 of 19 waits cover 95 %; of 20 the 20th, which has no end
+        law = [(1, 1, 1.0, None)]
+        jobs = [Job(f"j{i}", "guest", StatementOfWork(1, 1, DeadlineValue(1.0, 60), law), 1, 1) for i in range(19)]
+        jobs += [Job("late", "guest", StatementOfWork(1, 1, DeadlineValue(0.1, 4), law), 1, 1)] * late
+        market = Credits(1, HORIZON, owners=["ann"], **{**SIZES, "max_concurrency": 1})
+        assert market.outlook(jobs[0].truth, "guest").free_within is None  # nobody has come
+        played(market, jobs, 40)
+        found = market.outlook(StatementOfWork(41, 1, DeadlineValue(1.0, 60), [(41, 1, 1.0, None)]), "guest")
+        assert (found.free_within, found.regular_within, found.taken) == (within, None, 0.0)
 
 
 def test_guests_pay_nothing_and_wait_for_everybody():

@@ -1,11 +1,12 @@
 """The rank of an owner's jobs is kept between rounds: thresholds are those of a plain walk through its last jobs."""
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from draws import many
+from marketsched.mechanisms.credits.cluster_present import Present
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
@@ -34,17 +35,35 @@ def threshold(jobs, of, income, left, now):
     return 0.0
 
 
+@dataclass
+class Options:
+    """The pools that a job accepts."""
+
+    pool: np.ndarray
+
+
+@dataclass
+class Coming:
+    """What of a job counts."""
+
+    owner: int
+    options: Options
+    costs: np.ndarray
+    means: np.ndarray
+    important: float
+    row_in = Present.row_in
+
+
 def coming(rng, owner):
     """Return what of a job counts, its importance, and its credits by pool while all pools weigh the same."""
     pools = [[0], [1], [0, 1]][rng.integers(3)]
-    cost, mean, important = int(rng.integers(1, 9)) * CREDIT // 8, float(rng.integers(1, 40)), float(rng.integers(1, 9))
-    job = SimpleNamespace(
-        owner=owner, options=SimpleNamespace(pool=np.array(pools)), costs=np.full(len(pools), cost),
-        means=np.full(len(pools), mean), important=important, row_in=pools.index,
-    )  # fmt: skip
+    mean, important = float(rng.integers(1, 40)), float(rng.integers(1, 9))
+    pools = pools[:: rng.choice([-1, 1])]  # in either order
+    costs = rng.integers(1, 9, len(pools)) * CREDIT // 8
+    job = Coming(owner, Options(np.array(pools)), costs, np.full(len(pools), mean), important)
     nodes = np.array([2, 4])
     work = np.zeros(2)
-    work[pools] = cost / CREDIT * mean * nodes[pools] / nodes[pools].sum()
+    work[pools] = costs / CREDIT * mean * nodes[pools] / nodes[pools].sum()
     return job, work
 
 
