@@ -29,7 +29,7 @@ from marketsched.mechanisms.schedulers.fair_share import RULES
 from marketsched.results.paired_statistics import spread
 from marketsched.slurm.beside import RESERVING
 from marketsched.slurm.fair_share import FairShareCluster, Situation
-from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, done, told
+from marketsched.slurm.lies import FRESH, LIES, LOOKED, QUICK, done, submitted_as
 from marketsched.slurm.port import simple_job
 
 PUBLIC = "marketsched slurm lies 1"
@@ -61,7 +61,7 @@ def cluster_of(reserving: str, rule: str, weight_qos: float) -> FairShareCluster
 def situation_of(lie: str, repetition: int) -> Situation:
     """Return the jobs of a repetition under a lie, or the truth."""
     truth = drawn(repetition)
-    situation = truth if lie == TRUTH else told(truth, lie, NODES)
+    situation = truth if lie == TRUTH else submitted_as(truth, lie, NODES)
     assert situation is not None
     return situation
 

@@ -13,8 +13,8 @@ from .comparisons.comparing import compare as compare
 from .config.scenario import Scenario as Scenario
 from .config.scenario_file import scenario_names as scenario_names
 from .dashboard.components import market_components as market_components
-from .finite.auditing import audit_finite as audit_finite
 from .finite.designing import design as design
+from .finite.finite_audit import audit_finite as audit_finite
 from .mechanisms.auctions.arrival_market import ArrivalMarket as ArrivalMarket
 from .mechanisms.auctions.first_come import FirstCome as FirstCome
 from .mechanisms.auctions.round_auction import RoundAuction as RoundAuction
@@ -55,7 +55,7 @@ from .study.learning.runs import learn as learn
 from .study.sweeps.sweeping import SweepResult as SweepResult
 from .study.sweeps.sweeping import sweep as sweep
 from .truthfulness.audit import audit as audit
-from .truthfulness.certificates.certificate import certify as certify
+from .truthfulness.certificates.owner_certificate import certify as certify
 from .truthfulness.checks.checks import check_mechanism as check_mechanism
 from .truthfulness.checks.truth_tests import check_truthful as check_truthful
 from .truthfulness.searches.gain_file import replay_gain as replay_gain

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.menu import WelfareCertificate
-from marketsched.mechanisms.posted.certificate import WelfareLedger
+from marketsched.mechanisms.posted.run_certificate import WelfareLedger
 
 OPEN = np.iinfo(np.int64).max  # the commit at which an open bundle closed
 

@@ -17,8 +17,8 @@ from marketsched.show.commands.tools import (
     JsonOption,
     MechanismOption,
     OutOption,
-    asked_mechanisms,
     finish,
+    named_on_the_line,
     one_line_errors,
     progress_bar,
     stop,
@@ -47,7 +47,7 @@ def benchmark(
         folder = target_folder(out, "benchmark", force)
         with progress_bar() as tell:
             found = scores.benchmark(
-                asked_mechanisms(mechanism),
+                named_on_the_line(mechanism),
                 logs=log or (),
                 runs=runs,
                 owners=owners,

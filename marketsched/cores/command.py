@@ -13,8 +13,8 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     OutOption,
     SeedOption,
-    asked_mechanisms,
     finish,
+    named_on_the_line,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -33,12 +33,12 @@ def audit_published(
 ) -> None:
     """Search all cores' policies for lies that pay, in the worlds of docs/allocation.md; exit status 3 if one does."""
     with one_line_errors():
-        from marketsched.cores.audit.auditing import audit_published as audit  # not for --help
+        from marketsched.cores.audit.core_audit import audit_published as audit  # not for --help
 
         folder = target_folder(out, "published-audited", force)
         with progress_bar() as tell:
             lies = audit(
-                asked_mechanisms(policies),
+                named_on_the_line(policies),
                 seed=seed,
                 search_worlds=search_worlds,
                 fresh_worlds=worlds,

@@ -162,7 +162,7 @@ def policy_rows(world: CoreWorld, played: Sequence[PlayedPolicy], best: Referenc
             {
                 "policy": each.choice.label,
                 "observes": record.observes,
-                "rules": each.choice.said(),
+                "rules": each.choice.in_one_line(),
                 "slots": record.slots,
                 **{name: record.total(name) for name in record.measures},
                 "reward": record.total(world.core.goal),

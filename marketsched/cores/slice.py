@@ -9,7 +9,7 @@ ENTRIES = {
     "run": {"cluster": "marketsched.cores.playing:run_policies"},
     "contest": {"cluster": "marketsched.cores.comparing:PolicyContest"},
     "over": {"cluster": "marketsched.cores.over:compare_over"},
-    "audit": {"cluster": "marketsched.cores.audit.auditing:audit_cores"},
+    "audit": {"cluster": "marketsched.cores.audit.core_audit:audit_cores"},
     "command": {"audit published": "marketsched.cores.command:audit_published"},
     "scenarios": {"cores": "marketsched.cores.scenarios"},
     "result": {

@@ -13,7 +13,7 @@ from marketsched.show.commands.tools import (
     DataOption,
     MechanismOption,
     SetOption,
-    asked_mechanisms,
+    named_on_the_line,
     one_line_errors,
     one_mechanism,
 )
@@ -37,7 +37,7 @@ def dashboard(
     with one_line_errors():
         from marketsched.dashboard.server import DashboardServer  # the extra `viz`
 
-        asked = asked_mechanisms(mechanism)
+        asked = named_on_the_line(mechanism)
         if asked is None and scenario == FIRST_SCENARIO and not changes:
             asked = [FIRST_MECHANISM]
         changes = [*([] if asked is None else one_mechanism(asked)), *(changes or [])]

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.finite.certificate import DualCertificate, check_certificate, exact_certificate
 from marketsched.finite.program import Program, Programmer, Rows
+from marketsched.finite.program_certificate import DualCertificate, check_certificate, exact_certificate
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 from marketsched.mechanisms.finite.exact import Number, as_floats, is_exact, number_array, over_one_denominator
 from marketsched.mechanisms.finite.finite_mechanism import FiniteMechanism

@@ -18,7 +18,7 @@ from rich.text import Text
 from marketsched.results.kinds import Chapters, ResultKind
 from marketsched.results.panels import GREY, INK, OKABE_ITO, STYLE
 from marketsched.results.result import Result, load
-from marketsched.results.views import ShownTable, WordTable, told
+from marketsched.results.views import ShownTable, WordTable, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,13 +235,13 @@ def _overview(experiments: Sequence[Result]) -> list[ShownTable]:
         meta = found.meta
         sizes = f"{meta['sizes']}{'' if meta['full'] else ' (reduced)'}"
         figures = (sum(counts), *counts)
-        lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(told, (meta["runs"], *figures))))
+        lines.append((str(meta["place"]), str(meta["shows"]), sizes, *map(value_text, (meta["runs"], *figures))))
         total = papers.setdefault(str(meta["place"]).partition(",")[0], [0] * (2 + len(COLOURS)))
         papers[str(meta["place"]).partition(",")[0]] = [x + y for x, y in zip(total, (1, *figures), strict=True)]
     if len(papers) > 1:
         papers["all"] = [sum(column) for column in zip(*papers.values(), strict=True)]
     words = ("claims", *COLOURS)
-    above = tuple((paper, *map(told, counts)) for paper, counts in papers.items())
+    above = tuple((paper, *map(value_text, counts)) for paper, counts in papers.items())
     return [
         ShownTable("Verdicts", ("", "experiments", *words), (False, *[True] * (1 + len(words))), above),
         ShownTable(

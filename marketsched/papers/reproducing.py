@@ -171,7 +171,7 @@ def reproduce_all(
     missing = [name for name in asked if name not in found]
     overview = {"full": full, "seed": seed, "runs": runs, "slots": slots}
 
-    def told(what: str) -> None:
+    def notify(what: str) -> None:
         if progress is not None:
             progress(len(found), len(asked), what)
 
@@ -182,9 +182,9 @@ def reproduce_all(
     keep()
     given: dict[str, Any] = {"full": full, "runs": runs, "slots": slots, "seed": seed, "data": data, "force": force}
     if executor is None and (workers == 1 or len(missing) < 2):
-        made = _one_by_one(missing, given, target, told)
+        made = _one_by_one(missing, given, target, notify)
     else:
-        made = _side_by_side(missing, given, target, told, workers, executor)
+        made = _side_by_side(missing, given, target, notify, workers, executor)
     for each in made:
         found[each.meta["experiment"]] = each
         keep()
@@ -211,14 +211,14 @@ def _asked(
 Tell = Callable[[str], None]
 
 
-def _one_by_one(names: Sequence[str], given: dict[str, Any], target: Path | None, told: Tell) -> Iterator[Result]:
+def _one_by_one(names: Sequence[str], given: dict[str, Any], target: Path | None, notify: Tell) -> Iterator[Result]:
     """Run experiments in this process; what one has compared need not be compared again."""
     bench = Bench(given["full"], SEEDS, given["seed"], given["slots"], given["data"])
     for name in names:
         out = None if target is None else target / name
 
         def tell(what: str, name: str = name) -> None:
-            told(f"{name}: {what}")
+            notify(f"{name}: {what}")
 
         yield reproduce(name, out=out, progress=tell, bench=bench, **given)
 
@@ -227,20 +227,20 @@ def _side_by_side(
     names: Sequence[str],
     given: dict[str, Any],
     target: Path | None,
-    told: Tell,
+    notify: Tell,
     workers: int,
     executor: Where | None,
 ) -> Iterator[Result]:
     """Run experiments in several processes; only this one writes."""
     running = list(names)
-    told(f"{len(running)} experiments")
+    notify(f"{len(running)} experiments")
     with closing(run_many(partial(_elsewhere, given=given), names, workers, executor)) as each:
         for name, made in each:
             if target is not None:
                 made.save(target / name, given["force"])
             running.remove(name)
             yield made
-            told(f"{len(running)} experiments, {', '.join(running[:workers])}")
+            notify(f"{len(running)} experiments, {', '.join(running[:workers])}")
 
 
 _BENCHES: dict[str, Bench] = {}  # of a worker process: experiments share what they compare

@@ -160,7 +160,7 @@ class Bench:
             content, source = read_scenario(scenario)
             chosen = Scenario.from_dict(with_changes(content, [*changes, f"cluster.slots={slots}"]), source=source)
 
-            def told(done: int, total: int, what: str) -> None:
+            def notify(done: int, total: int, what: str) -> None:
                 self.tell(f"{' '.join(changes) or scenario}: {done} of {total}, {what}")
 
             self.made[key] = compare(
@@ -171,7 +171,7 @@ class Bench:
                 data=self.data,
                 optimum_seconds=None if growth else 0,
                 growth=growth,
-                progress=told,
+                progress=notify,
             )
         return self.made[key]
 

@@ -130,13 +130,13 @@ def _run_market(
     played: type[MarketRun] = agents.Market if model or setup.looks else MarketRun  # imports Mesa where it is used
     market, rounds = played(setup), setup.horizon
 
-    def told(played: int) -> None:
+    def notify(played: int) -> None:
         tell(played, rounds, "bounds" if played == rounds else f"round {played} of {rounds}")
 
     interrupted = False
     try:
         with clock.of("market"):
-            market.play(told)
+            market.play(notify)
         with clock.of("bounds"):
             best = bounds_of(market)
     except KeyboardInterrupt:

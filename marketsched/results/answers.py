@@ -28,7 +28,7 @@ def rival_of(meta: Mapping[str, Any]) -> Rival:
     return Rival(str(named), "over_rival", (str(named),))
 
 
-def asked_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
+def question_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
     """Return the mechanism that the answer is about: the first that is not the rival; empty if there is none."""
     others = (str(row["mechanism"]) for row in rows if row["mechanism"] not in rival_of(meta).labels)
     return next(others, "")
@@ -56,7 +56,7 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     >>> answer_of([{**row, "over_first_come_high": -0.005}], {})
     'Here bid-price delivers 2.9 ± 2.4 points of the best possible value less than first come, first served.'
     """
-    rival, asked = rival_of(meta), asked_of(rows, meta)
+    rival, asked = rival_of(meta), question_of(rows, meta)
     own = [row for row in rows if row["mechanism"] == asked and math.isfinite(row.get(rival.column, math.nan))]
     if not own:
         return ""

@@ -29,7 +29,7 @@ from marketsched.results.owners_view import owners_view
 from marketsched.results.panels import GREY, MUTED, STYLE, frame, legend, look
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_sentences
-from marketsched.results.views import View, plain_table, told_of_log, warnings_of
+from marketsched.results.views import View, log_remarks, plain_table, warnings_of
 from marketsched.results.waits_view import waits_view
 
 MARKERS = "osD^vP*X"
@@ -80,7 +80,7 @@ class LoadsKind(ResultKind):
             if first:
                 _flat_rows(table, row, known)
             table.add_row("", "", *_cells(row, columns))
-        log, more = told_of_log(meta)
+        log, more = log_remarks(meta)
         log = [each for each in log if not each.startswith("load: ")]  # that of the log, not of these figures
         notes = [Text(f"- {remark}") for remark in (*_remarks(result), *log)]
         return View(

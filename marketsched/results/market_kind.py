@@ -18,9 +18,9 @@ from marketsched.results.views import (
     amount,
     at_least_percent,
     flat,
+    log_remarks,
     percent,
     plain_table,
-    told_of_log,
     warnings_of,
 )
 
@@ -48,7 +48,7 @@ class MarketKind(ResultKind):
 
     def view(self, result: Result) -> View:
         found = summary_view(result.outcome, result.meta.get("expected"))
-        first, more = told_of_log(result.meta)
+        first, more = log_remarks(result.meta)
         users = _users(result) if first else []
         said, detailed = ([Text(f"- {remark}") for remark in each] for each in (first, more))
         return View(*warnings_of(result.meta), *found.renderables, *said, *users, details=detailed)

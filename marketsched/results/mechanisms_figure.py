@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from marketsched.results.answers import asked_of, rival_of
+from marketsched.results.answers import question_of, rival_of
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import at_least_percent, percent, ratio_text
@@ -73,7 +73,7 @@ def drawn_names(comparison: Result) -> list[str]:
 def _drawn(comparison: Result) -> tuple[list[dict[str, Any]], int]:
     """Return the rows of the best mechanisms, those of the answer among them, and how many are left out."""
     rows, rival = comparison.records(), rival_of(comparison.meta)
-    named = {asked_of(rows, comparison.meta), *rival.labels}
+    named = {question_of(rows, comparison.meta), *rival.labels}
     found = sorted(rows, key=lambda row: (row["mechanism"] not in named, -_value(row, rival.column)))[:MOST]
     return sorted(found, key=lambda row: -_value(row, rival.column)), len(rows) - len(found)
 

@@ -26,10 +26,10 @@ from marketsched.results.views import (
     View,
     amount,
     at_least_percent,
+    log_remarks,
     percent,
     ratio_text,
     table_of,
-    told_of_log,
     warnings_of,
 )
 from marketsched.results.waits_view import classes_view, waits_view
@@ -61,7 +61,7 @@ class MechanismsKind(ResultKind):
         what = f"{len(rows)} mechanism{'s' * (len(rows) != 1)}"
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         head = answer_head(answer_of(rows, meta), versus_sentences(result), about)
-        log, more_of_log = told_of_log(meta)
+        log, more_of_log = log_remarks(meta)
         on_cluster = "pools" in result.tables
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
         return View(

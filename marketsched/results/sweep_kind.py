@@ -16,7 +16,7 @@ from marketsched.config.strict_yaml import dump_yaml
 from marketsched.results.kinds import ResultKind
 from marketsched.results.paired_statistics import CONFIDENCE, spread
 from marketsched.results.result import Result
-from marketsched.results.views import WordTable, amount, cell, plain_table, told
+from marketsched.results.views import WordTable, amount, cell, plain_table, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ def sweep_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTab
 def _plus_minus(values: pd.Series[float]) -> str:
     found = spread(values)
     half = (found.high - found.low) / 2
-    return told(found.mean) if math.isnan(half) else f"{told(found.mean)} ± {amount(float(f'{half:.2g}'))}"
+    return value_text(found.mean) if math.isnan(half) else f"{value_text(found.mean)} ± {amount(float(f'{half:.2g}'))}"
 
 
 def _failures_table(table: pd.DataFrame, labels: Mapping[int, str]) -> tuple[WordTable | None, list[str]]:

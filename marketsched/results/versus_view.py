@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.text import Text
 
-from marketsched.results.answers import asked_of
+from marketsched.results.answers import question_of
 from marketsched.results.panels import GREY, MUTED, OKABE_ITO, STYLE, frame
 from marketsched.results.result import Result
 from marketsched.results.versus import FEW, directions, versus_table
@@ -55,7 +55,7 @@ def versus_view(result: Result) -> list[Text | WordTable]:
     if table is None:
         return []
     unit, per = _unit(table, result.meta)
-    asked, rival, who = asked_of(result.records(), result.meta), result.meta["against"], _who(result.meta)
+    asked, rival, who = question_of(result.records(), result.meta), result.meta["against"], _who(result.meta)
     shown = plain_table("jobs", f"wait,\n{unit}", "change", "own value,\n%", "change", first=who[:-1], room=10)
     for title, rows in _losers_and_winners(table, result.meta["runs"] < FEW).items():
         if len(rows):
@@ -85,7 +85,7 @@ def versus_figure(result: Result) -> Figure | None:
     if table is None:
         return None
     unit, per = _unit(table, result.meta)
-    asked, rival = asked_of(result.records(), result.meta), result.meta["against"]
+    asked, rival = question_of(result.records(), result.meta), result.meta["against"]
     with matplotlib.rc_context(STYLE):
         about = f"{result.meta['scenario']}; red: loses, blue: gains, grey: not clear of 0"
         figure, (left, right) = frame(2, f"{asked} against {rival}", about, top=0.78, bottom=0.15, wspace=0.2)
@@ -103,7 +103,7 @@ def _tables(result: Result) -> dict[float | None, pd.DataFrame]:
     if "against" not in result.tables:
         return {}
     pairs = result.tables["against"]
-    pairs = pairs[pairs["mechanism"] == asked_of(result.records(), result.meta)]
+    pairs = pairs[pairs["mechanism"] == question_of(result.records(), result.meta)]
     if pairs.empty or pairs["jobs"].max() <= 1:
         return {}
     loads: list[float | None] = sorted(pairs["load"].unique().tolist()) if "load" in pairs else [None]
@@ -118,7 +118,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _said(table: pd.DataFrame, result: Result) -> list[str]:
     unit, per = _unit(table, result.meta)
-    asked, rival = asked_of(result.records(), result.meta), result.meta["against"]
+    asked, rival = question_of(result.records(), result.meta), result.meta["against"]
     who, everyone = _who(result.meta), f"{len(table):,}"
     waits, own = directions(table, "wait_rounds"), directions(table, "own")
     longer, less = table[waits > 0], table[own < 0]

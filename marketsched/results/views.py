@@ -58,7 +58,7 @@ class WordTable:
         """Add a row below the others; cells that are left out are blank."""
         self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
 
-    def told(self) -> list[int]:
+    def shown_columns(self) -> list[int]:
         """Return the places of the columns that say something: those of dashes alone do not."""
         return [
             i for i in range(len(self.columns)) if not i or {row[i] for row in self.rows} - {"", "-"} or self._blank(i)
@@ -69,7 +69,7 @@ class WordTable:
 
     def shown(self) -> ShownTable:
         """Return the table for a page or a notebook; columns without a word are left out."""
-        kept = [i for i in self.told() if not self._blank(i)]
+        kept = [i for i in self.shown_columns() if not self._blank(i)]
         titles = tuple(self.columns[i].title.replace("\n", " ") for i in kept)
         numeric = tuple(self.columns[i].justify == "right" for i in kept)
         return ShownTable("", titles, numeric, tuple(tuple(row[i] for i in kept) for row in self.rows))
@@ -77,7 +77,7 @@ class WordTable:
     def __rich__(self) -> Table:
         """Return the table for a terminal."""
         table = Table(show_edge=False, pad_edge=False, box=None, header_style="dim", padding=self.padding)
-        kept = self.told()
+        kept = self.shown_columns()
         for column in (self.columns[i] for i in kept):
             table.add_column(
                 Text(column.title),
@@ -115,7 +115,7 @@ FIRST_OF_LOG = (  # the rest with --details
 MADE = ("rule", "values (made up)")  # one of these stands in the notes of a market that was made of a log
 
 
-def told_of_log(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def log_remarks(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Say of a market made by a rule, as those of logs are, what of its jobs was drawn, chosen or left out.
 
     Returns
@@ -266,12 +266,12 @@ def table_of(rows: Iterable[Mapping[str, Any]], name: Column, columns: Sequence[
     return table
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as a reader likes it: four digits, ``-`` for missing values.
 
     Examples
     --------
-    >>> told(1234567.8), told(0.123456), told(True), told(None), told([1, 2])
+    >>> value_text(1234567.8), value_text(0.123456), value_text(True), value_text(None), value_text([1, 2])
     ('1,234,568', '0.1235', 'yes', '-', '1, 2')
     """
     if hasattr(value, "item"):
@@ -287,16 +287,16 @@ def told(value: Any) -> str:
             return "infinite" if value > 0 else "-infinite"
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {told(each)}" for key, each in value.items())
+        return ", ".join(f"{key}: {value_text(each)}" for key, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(told(each) for each in value)
+        return ", ".join(value_text(each) for each in value)
     return str(value)
 
 
 def cell(name: str, value: Any) -> str:
     """Return a cell of the column ``name``: seeds and ordinals are names, without commas."""
     whole = isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind == "i")
-    return str(value) if whole and name in {"seed", "case", "value"} else told(value)
+    return str(value) if whole and name in {"seed", "case", "value"} else value_text(value)
 
 
 def frame_table(title: str, frame: pd.DataFrame) -> ShownTable:

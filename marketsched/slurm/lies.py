@@ -83,7 +83,7 @@ LIES: Mapping[str, tuple[str, Callable[[Job], Told | None]]] = {
 }
 
 
-def told(situation: Situation, lie: str, nodes: int) -> Situation | None:
+def submitted_as(situation: Situation, lie: str, nodes: int) -> Situation | None:
     """Return a situation in which the job `LOOKED` is submitted as a lie of `LIES` says.
 
     Parameters
@@ -102,7 +102,7 @@ def told(situation: Situation, lie: str, nodes: int) -> Situation | None:
 
     Examples
     --------
-    >>> found = told(Situation((simple_job("looked", "ann", arrival=1, nodes=3, rounds=2),)), "split", 4)
+    >>> found = submitted_as(Situation((simple_job("looked", "ann", arrival=1, nodes=3, rounds=2),)), "split", 4)
     >>> [(job.name, job.truth.concurrency) for job in found.jobs]
     [('looked0', 1), ('looked1', 2)]
     """

@@ -1,6 +1,6 @@
 """What Slurm adds to the tables of `marketsched.mechanisms.registry`: names only, nothing is loaded."""
 
 ENTRIES = {
-    "outside": {"slurm": "marketsched.slurm.auditing:audit_slurm"},
+    "outside": {"slurm": "marketsched.slurm.slurm_audit:audit_slurm"},
     "result": {"slurm-lies": "marketsched.slurm.lies_kind:SlurmLiesKind"},
 }

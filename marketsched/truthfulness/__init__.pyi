@@ -1,11 +1,11 @@
 from .audit_result import Audit as Audit
 from .certificates.arrival_certificate import certify_served as certify_served
-from .certificates.certificate import Certificate as Certificate
-from .certificates.certificate import CertificateError as CertificateError
-from .certificates.certificate import certify as certify
 from .certificates.menus import MenuCheck as MenuCheck
 from .certificates.menus import Served as Served
 from .certificates.menus import play_menus as play_menus
+from .certificates.owner_certificate import Certificate as Certificate
+from .certificates.owner_certificate import CertificateError as CertificateError
+from .certificates.owner_certificate import certify as certify
 from .certificates.owners import certify_owners as certify_owners
 from .certificates.parts import Parts as Parts
 from .certificates.population import certify_population as certify_population

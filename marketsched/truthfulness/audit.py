@@ -32,8 +32,8 @@ from marketsched.play.kept_results import kept_for
 from marketsched.play.parallel import Where, workers_for
 from marketsched.results.result import versions
 from marketsched.truthfulness.at_hand import joint_at_hand, market_at_hand, on_worlds, plays_ahead, screened_at_hand
+from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.audit_result import Audit
-from marketsched.truthfulness.audited import MechanismAudit
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.population import certify_population
 from marketsched.truthfulness.certifying import Certified, certificates
@@ -163,13 +163,13 @@ def audit(
     done: list[MechanismAudit] = []
     complete = True
 
-    def told(what: str, share: float) -> None:
+    def notify(what: str, share: float) -> None:
         tell(what, (len(done) + share) / len(entrants))
 
     try:
         with workers_for(workers, executor, ready) as staying:
             workload = base.workload_of(seed, data)
-            plan = Plan(*numbers, told, per_owner, call_seconds, Helpers(staying, kept), workload)
+            plan = Plan(*numbers, notify, per_owner, call_seconds, Helpers(staying, kept), workload)
             for entrant in entrants:
                 with calls_end_within(call_seconds):
                     done.append(_audited(entrant, plan))
@@ -261,9 +261,9 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
 
 def _unrepeatable(entrant: NamedMechanism, why: str) -> MechanismAudit:
     """Return the findings about a mechanism whose plays cannot be compared: none."""
-    told = f"not audited, no lie was played: {why}"
+    why_not = f"not audited, no lie was played: {why}"
     return MechanismAudit(
-        entrant.label, pd.DataFrame(), OnWorlds(), None, (told,), scenario=entrant.scenario, irreproducible=why
+        entrant.label, pd.DataFrame(), OnWorlds(), None, (why_not,), scenario=entrant.scenario, irreproducible=why
     )
 
 

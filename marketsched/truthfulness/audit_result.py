@@ -11,7 +11,7 @@ import pandas as pd
 from marketsched.config.scenario import Scenario
 from marketsched.results.output import file_name
 from marketsched.results.result import Result
-from marketsched.truthfulness.audited import MechanismAudit
+from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.searches.gain_file import claim_text, gain_sentence, gain_text
 from marketsched.truthfulness.sentences import joint_words, sentence
 from marketsched.truthfulness.statuses import (

@@ -14,7 +14,7 @@ from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.parallel import run_many
-from marketsched.truthfulness.certificates.certificate import Certificate
+from marketsched.truthfulness.certificates.owner_certificate import Certificate
 from marketsched.truthfulness.certificates.owners import certify_owners
 from marketsched.truthfulness.plan import Plan
 from marketsched.truthfulness.searches.plays_ahead import Helpers

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from marketsched.results.views import at_least, at_most, exact_amount
-from marketsched.truthfulness.certificates.certificate import NEGLIGIBLE
+from marketsched.truthfulness.certificates.owner_certificate import NEGLIGIBLE
 from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.screened import Screened
 

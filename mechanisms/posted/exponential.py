@@ -25,8 +25,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.menu import WelfareCertificate
-from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends
+from marketsched.mechanisms.posted.run_certificate import WelfareLedger
 
 CAP_TOLERANCE = 1e-9  # slack of the hard cap Y_t + c <= C'
 

@@ -17,12 +17,12 @@ from marketsched.mechanisms.law import Law
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import OfferedRun
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
-from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE, Choice, Terms, choose_starts, tie_tolerance
 from marketsched.mechanisms.posted.menu import announced_failures, announced_prices, check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.oracle_in_use import OracleInUse
 from marketsched.mechanisms.posted.relaxed import Quote, RelaxedAlgorithm
+from marketsched.mechanisms.posted.run_certificate import WelfareLedger
 from marketsched.mechanisms.sow import StatementOfWork
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.menu import WelfareCertificate
-from marketsched.mechanisms.posted.certificate import WelfareLedger
+from marketsched.mechanisms.posted.run_certificate import WelfareLedger
 
 
 class Quote(Protocol):

@@ -35,7 +35,7 @@ def test_what_is_left_out_is_the_papers():
     assert (drawn.ports, drawn.servers, drawn.types, drawn.edge_probability) == (8, 40, 3, 0.1)
     assert (drawn.capacity, drawn.requests, paper.arrivals.probability) == (2, (1, 2), 0.9)
     (esdp,) = paper.choices(["esdp"])
-    assert esdp.said() == "alpha=0.5 slack=paper exploration=paper arrivals=zero"
+    assert esdp.in_one_line() == "alpha=0.5 slack=paper exploration=paper arrivals=zero"
 
 
 def test_requests_above_the_capacity_are_refused_by_their_place():

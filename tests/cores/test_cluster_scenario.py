@@ -100,8 +100,8 @@ def test_tokens():
     theory, step, peek, drf = policy_choices(["ogasched", "ogasched:step=25:decay=0.9999", "ogasched:peek=true", "drf"])
     assert (theory.rules.step, theory.rules.decay, theory.rules.peek) == ("theory", 1.0, False)
     assert (step.label, step.rules.step, step.rules.decay) == ("ogasched:step=25:decay=0.9999", 25.0, 0.9999)
-    assert peek.rules.peek and "peek=true" in peek.said() and "peek=false" in theory.said()
-    assert drf.said() == "demand=per-node"
+    assert peek.rules.peek and "peek=true" in peek.in_one_line() and "peek=false" in theory.in_one_line()
+    assert drf.in_one_line() == "demand=per-node"
     refused(lambda: policy_choices("drf"), "expected at least one name", error=InvalidParameterError)
     refused(lambda: policy_choices(["x"]), "policy 'x' is unknown", error=UnknownNameError)
 

@@ -25,7 +25,7 @@ from marketsched.cores.agents.reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.cores.audit.auditing import AuditCase, core_lies_table, published_cases
+from marketsched.cores.audit.core_audit import AuditCase, core_lies_table, published_cases
 from marketsched.cores.audit.searching import score_lie, search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.allocation import (

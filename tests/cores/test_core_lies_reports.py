@@ -17,7 +17,7 @@ from marketsched.cores.agents.reports import (
     ShiftedRequests,
     lies_for,
 )
-from marketsched.cores.audit.auditing import core_lies_table
+from marketsched.cores.audit.core_audit import core_lies_table
 from marketsched.cores.audit.searching import search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.allocation import OgaSched

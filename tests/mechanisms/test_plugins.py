@@ -110,7 +110,7 @@ def test_a_policy_of_ones_own_gets_what_it_names(tables):
 
     scenario = Scenario.from_dict({"name": "x", "cluster": {"slots": 5, "policies": ["greedy:greed=2"]}})
     (choice,) = scenario.cluster.choices()
-    assert choice.said() == "greed=2.0 eager=false" and not choice.knows_horizon
+    assert choice.in_one_line() == "greed=2.0 eager=false" and not choice.knows_horizon
     assert scenario.cluster.world(0).policy(choice, 5).greed == 2.0
     for wrong, words in (
         ("greedy:gred=1", "unknown key"),

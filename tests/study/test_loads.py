@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from marketsched.config.sections import WorkloadSection
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.hindsight import load_asked
+from marketsched.results.loads_kind import FLAT
 from marketsched.results.result import load as load_result
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
@@ -185,6 +187,40 @@ def test_the_summary_is_tidy_and_paired(by_load):
     assert set(by_load.runs["opt_kind"]) == {"dual"}
 
 
+def test_figures_of_a_load_are_those_of_its_runs(by_load):
+    mixed = by_load.runs.assign(opt_kind=np.where(by_load.runs["seed"] == 4, "exact", "dual"))
+    for row in load_table(mixed, ["exponential", "first-come"], 0.95).to_dict("records"):
+        own = mixed[(mixed["load"] == row["load"]) & (mixed["mechanism"] == row["mechanism"])]
+        assert (row["runs"], row["refused"], row["exact_optima"]) == (4, 0, 1) and row["why"] == ""
+        assert row["completed_share"] == own["completed"].sum() / own["jobs"].sum()
+        assert row["revenue_share"] == pytest.approx(own["revenue"].sum() / own["opt_high"].sum())
+        means = ["utilisation", "utilisation_open", "evicted", "seconds", "best_flat_price"]
+        assert [row[name] for name in means] == pytest.approx(own[means].mean().tolist())
+        assert row["nodes"] == own["capacity"].mean()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_progress_counts_every_step_once_and_names_it(elsewhere):
+    """Before each step here; where others play, after each load of a seed."""
+    heard, more = [], {"executor": ThreadPoolExecutor(1)} if elsewhere else {}
+    names = ["bid-price", "first-come"]
+    found = compare(PERHAPS, names, runs=2, loads=[1, 2], progress=lambda *step: heard.append(step), **more)
+    parts = [
+        f"{seed}, {load}" if elsewhere else f"{load}, {seed}"
+        for seed in ("seed 0", "seed 1")
+        for load in ("load 1", "load 2")
+    ]
+    steps = len(heard) // 4 if not elsewhere else heard[0][0]
+    assert {total for _, total, _ in heard} == {4 * steps} and found.complete
+    assert [done for done, *_ in heard] == (
+        [steps, 2 * steps, 3 * steps, 4 * steps] if elsewhere else [*range(4 * steps)]
+    )
+    assert all(
+        what.startswith(part) for (_, _, what), part in zip(heard, np.repeat(parts, len(heard) // 4), strict=True)
+    )
+    assert {what.rpartition(", ")[2] for _, _, what in heard} >= set([] if elsewhere else names)
+
+
 def test_a_contest_goes_to_another_process_and_plays_the_same():
     contest = LoadContest(Scenario.from_dict(PERHAPS), ["bid-price", "first-come"], [1, 2], None, 0.0)
     here, there = (each.play(3, 1, lambda what: None) for each in (contest, pickle.loads(pickle.dumps(contest))))
@@ -260,11 +296,39 @@ def test_a_row_without_runs_has_no_figures():
 
 
 def test_the_figure_shows_every_row(by_load):
-    left, right = by_load.plot().axes
-    for axes, name in ((left, "share"), (right, "over_best_flat")):
-        means = [100 * y for y in by_load.summary.sort_values(["mechanism", "load"])[name]]
-        drawn = [y for bars in axes.containers for y in bars.lines[0].get_ydata()]
-        assert sorted(drawn) == pytest.approx(sorted(means))
+    figure = by_load.plot()
+    flat = by_load.summary.drop_duplicates("load").sort_values("load")
+    assert flat["best_flat_known_share"].isna().all()  # durations are no secret here: no line of its own
+    shares = {name: 100 * flat[f"{name}_share"].to_numpy() for name in ("first_come", "best_flat")}
+    for axes, name, base in zip(figure.axes, ("share", "over_best_flat"), (0, shares["best_flat"]), strict=True):
+        for bars, mechanism in zip(axes.containers, ("exponential", "first-come"), strict=True):
+            rows = by_load.summary[by_load.summary["mechanism"] == mechanism].sort_values("load")
+            (x, y), ends = bars.lines[0].get_data(), [each[:, 1] for each in bars.lines[2][0].get_segments()]
+            assert y == pytest.approx(100 * rows[name]) and np.round(x).tolist() == [0, 1, 2]
+            assert np.array(ends) == pytest.approx(100 * rows[[f"{name}_low", f"{name}_high"]].to_numpy())
+        lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
+        for wanted in (each - base for each in shares.values()):
+            assert any(np.allclose(line, wanted[: len(line)]) for line in lines)
+        assert len(lines) == 2 and [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "1", "2"]
+        assert axes.get_xlim()[0] < -0.1 and axes.get_xlim()[1] > 2.1
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["exponential", "first-come", FLAT["first_come"][0], FLAT["best_flat"][0]]
+
+
+def test_the_table_of_loads_has_every_figure(by_load):
+    _, (table, *_), _ = parts_of_view(by_load.view())
+    rows, cells = iter(table.rows), lambda x: f"{100 * x:.2f}"
+    for load, at_load in by_load.summary.groupby("load"):
+        first, best = next(rows), next(rows)
+        assert first[0] == f"{load:g}" and first[1] == f"{at_load['nodes'].iloc[0]:,.4g}" and best[:2] == ("", "")
+        assert first[3].startswith(cells(at_load["first_come_share"].iloc[0])) and first[2] == FLAT["first_come"][0]
+        assert best[3].startswith(cells(at_load["best_flat_share"].iloc[0])) and best[2] == FLAT["best_flat"][0]
+        for _, row in at_load.iterrows():
+            _, _, name, share, over_first, over_best = next(rows)
+            assert name == row["mechanism"] and share.startswith(cells(row["share"]))
+            assert over_first.lstrip("+").startswith(cells(row["over_first_come"]))
+            assert over_best.lstrip("+").startswith(cells(row["over_best_flat"]))
+        next(rows, None)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ import pandas as pd
 
 from marketsched.truthfulness import check_mechanism, check_truthful
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.audited import MechanismAudit
+from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.searches.screened import Gain
 from planted_faults import all_faults, market, registered
 

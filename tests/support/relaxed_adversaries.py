@@ -13,9 +13,9 @@ from scipy import optimize, sparse
 
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.limits import MarketLimits, last_useful_completion
-from marketsched.mechanisms.posted.certificate import WelfareLedger
 from marketsched.mechanisms.posted.guarantees import price_ends, relaxed_ratio, smallest_supply
 from marketsched.mechanisms.posted.launch_plan import Choice, Terms, choose_starts
+from marketsched.mechanisms.posted.run_certificate import WelfareLedger
 
 NEVER_ENDS = 10**6  # as a horizon: the relaxed problem charges rounds after T like any other
 SLACK = 1e-7  # credits and nodes: rounding of sums of some hundred terms

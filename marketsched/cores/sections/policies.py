@@ -145,7 +145,7 @@ class PolicyChoice:
         policy: Policy = self.rules.make(**given)
         return policy
 
-    def said(self) -> str:
+    def in_one_line(self) -> str:
         """Return every rule in one line: ``"step=theory decay=1.0 peek=false threads=1"``."""
         return " ".join(f"{key}={str(value).lower()}" for key, value in self.rules.values().items())
 

@@ -24,11 +24,11 @@ from marketsched.show.commands.tools import (
     SeedOption,
     SetOption,
     StrictOption,
-    asked_mechanisms,
     file_name,
     finish,
     known_scenarios,
     log_changes,
+    named_on_the_line,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -119,7 +119,7 @@ def audit(
     4: not audited, or two plays of the truth with one seed differ; 6: the mechanism fails under the truth.
     """
     with one_line_errors():
-        asked = asked_mechanisms(mechanism)
+        asked = named_on_the_line(mechanism)
         base = _read(scenario, changes, columns, strict)
         outside = _outside(asked)
         if utility == "value":
@@ -253,7 +253,7 @@ def conduct(
         with progress_bar() as tell:
             found = audit_conduct(
                 base,
-                asked_mechanisms(mechanism) or ["scenario"],
+                named_on_the_line(mechanism) or ["scenario"],
                 owners=owners,
                 past_owners=past_owners,
                 runs=runs,

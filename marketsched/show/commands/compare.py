@@ -27,12 +27,12 @@ from marketsched.show.commands.tools import (
     SeedOption,
     SetOption,
     StrictOption,
-    asked_mechanisms,
     file_name,
     finish,
     known_mechanisms,
     known_scenarios,
     log_changes,
+    named_on_the_line,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -132,7 +132,7 @@ def compare(
 ) -> None:
     """Compare mechanisms on the same jobs. Or policies on the same clusters, or find the jobs they are worst at."""
     with one_line_errors():
-        names = asked_mechanisms(mechanism)
+        names = named_on_the_line(mechanism)
         content, source = config.scenario_file.read_scenario(scenario) if scenario is not None else (None, "")
         content = (
             None

@@ -16,8 +16,8 @@ from marketsched.show.commands.tools import (
     OutOption,
     SchedulerOption,
     SeedOption,
-    asked_mechanisms,
     finish,
+    named_on_the_line,
     one_line_errors,
     progress_bar,
     target_folder,
@@ -47,7 +47,7 @@ def learn(
 ) -> None:
     """Let owners learn, day after day, which report pays. Under one mechanism or several; no scenario is needed."""
     with one_line_errors():
-        names = asked_mechanisms(mechanism) or ["exponential", "pay-as-bid"]
+        names = named_on_the_line(mechanism) or ["exponential", "pay-as-bid"]
         folder = target_folder(out, "learned", force)
         with progress_bar() as tell:
             found = learning.comparing.compare_learning(

@@ -22,11 +22,11 @@ from marketsched.show.commands.tools import (
     SeedOption,
     SetOption,
     StrictOption,
-    asked_mechanisms,
     file_name,
     finish,
     known_scenarios,
     log_changes,
+    named_on_the_line,
     one_line_errors,
     one_mechanism,
     progress_bar,
@@ -68,7 +68,7 @@ def run(
     """Run a scenario or a log. It prints a summary, and writes tables and a figure."""
     with one_line_errors():
         content, source = config.scenario_file.read_scenario(scenario)
-        policies = asked_mechanisms(mechanism)
+        policies = named_on_the_line(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
         own += log_changes(days, columns, strict, nodes, changes, content)
         changed = config.scenario_file.with_changes(content, own)

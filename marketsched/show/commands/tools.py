@@ -103,7 +103,7 @@ SetOption = Annotated[
 ]
 
 
-def asked_mechanisms(texts: list[str] | None) -> list[str] | None:
+def named_on_the_line(texts: list[str] | None) -> list[str] | None:
     """Return the mechanisms of ``--mechanism``; None without the option.
 
     Raises

@@ -22,7 +22,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, MarketschedErro
 from marketsched.results.kinds import kind_of
 from marketsched.results.output import INCOMPLETE, PAGE, is_page, whole_file
 from marketsched.results.result import Result, load, read_text
-from marketsched.results.views import ShownTable, frame_table, pairs_table, parts_of_view, summary_table, told
+from marketsched.results.views import ShownTable, frame_table, pairs_table, parts_of_view, summary_table, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ def report_page(folder: str | Path) -> str:
         kind=kind_of(found.kind).title,
         few_notes=FEW_NOTES,
         parts=parts,
-        versions=[(str(name), told(each)) for name, each in found.meta["versions"].items()],
+        versions=[(str(name), value_text(each)) for name, each in found.meta["versions"].items()],
         version=__version__,
     )
     return page if page.endswith("\n") else page + "\n"
@@ -249,10 +249,10 @@ def _facts(found: Result) -> list[tuple[str, str]]:
         elif name == "seed":
             words = str(value)
         else:
-            words = told(value)
+            words = value_text(value)
         facts.append((str(name).replace("_", " "), words))
     if "durations" in found.meta:
-        facts.append(("seconds, all runs", told(float(sum(each["seconds"] for each in found.meta["durations"])))))
+        facts.append(("seconds, all runs", value_text(float(sum(each["seconds"] for each in found.meta["durations"])))))
     return facts
 
 

@@ -28,9 +28,9 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, negligible_gain
 from marketsched.truthfulness.certificates.cluster_menus import best_on_cluster
 from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
+from marketsched.truthfulness.certificates.owner_certificate import Certificate, certificate_row, negligible_gain
 from marketsched.truthfulness.certificates.parts import Parts
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
 from marketsched.truthfulness.situations.announced import PaymentBesideMenu
@@ -80,11 +80,11 @@ def certify_arrivals(
     lies = _lies(setup, chosen, menu_lies, rng)
     last = max((job.arrival or 0 for job in chosen.values()), default=0)
 
-    def told(now: int) -> None:
+    def notify(now: int) -> None:
         if progress is not None and last:
             progress(sum((job.arrival or 0) <= now for job in chosen.values()), len(chosen))
 
-    served, check = play_menus(setup, lies, told)
+    served, check = play_menus(setup, lies, notify)
     if not check.lies:
         raise InvalidParameterError(f"menus at arrival: none of {len(chosen)} jobs arrives with a report to ask about")
     if check.moved is not None:

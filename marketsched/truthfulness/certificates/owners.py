@@ -18,7 +18,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, OpenShare, Seed, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES, certify_arrivals
-from marketsched.truthfulness.certificates.certificate import Certificate, certificate_row, certify, require_menu
+from marketsched.truthfulness.certificates.owner_certificate import Certificate, certificate_row, certify, require_menu
 from marketsched.worlds.workload import Workload
 
 OWN_STREAM = 0xCE57  # keeps what is drawn here apart from the run's own randomness

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, legal
 from marketsched.truthfulness.certificates.bands import share_at_least
-from marketsched.truthfulness.certificates.certificate import Certificate
+from marketsched.truthfulness.certificates.owner_certificate import Certificate
 
 
 @legal

@@ -15,7 +15,7 @@ from marketsched.mechanisms.randomness import generator_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.alternatives import Alternatives, alternatives
 from marketsched.truthfulness.certificates.bands import lower_means, upper_means
-from marketsched.truthfulness.certificates.certificate import SAMPLES, enumerates, inspection
+from marketsched.truthfulness.certificates.owner_certificate import SAMPLES, enumerates, inspection
 from marketsched.truthfulness.certificates.paired import count_failures, exact_failures, share
 from marketsched.truthfulness.certificates.regret import best_responses
 

@@ -116,7 +116,7 @@ def audit_conduct(
             setup = each.scenario.setup(rng, data=data, workload=workload)
             done = day * len(entrants) + place
 
-            def told(now: int, label: str = each.label, done: int = done, last: int = setup.horizon) -> None:
+            def notify(now: int, label: str = each.label, done: int = done, last: int = setup.horizon) -> None:
                 if progress is not None:
                     progress(label, (done + now / last) * step)
 
@@ -124,7 +124,7 @@ def audit_conduct(
             if played is None:
                 played = VALUE if utility == "value" else _default(setup.mechanism)
             paid = utility == "money"
-            rows = play_conducts(setup, jobs, past, families=played, progress=told, paid=paid).rows
+            rows = play_conducts(setup, jobs, past, families=played, progress=notify, paid=paid).rows
             found.append(pd.DataFrame(rows).assign(mechanism=each.label, seed=first + day))
     gains = pd.concat(found, ignore_index=True)
     if gains.empty:

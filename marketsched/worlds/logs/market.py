@@ -100,7 +100,7 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         known, origin = _stretched(known, window.stretch), origin * window.stretch
     runs = known.iloc[first:last]
     length, law = rule.length_for(runs), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
-    notes: dict[str, str | int | float] = {"source": log.source, "rule": rule.said(), "round, seconds": length}
+    notes: dict[str, str | int | float] = {"source": log.source, "rule": rule.in_one_line(), "round, seconds": length}
     if law == "recurring":
         recurring, unknown, without = recurring_jobs_of(
             known.iloc[max(0, first - EARLIER_RUNS) : last],

@@ -138,7 +138,7 @@ class LogRule:
             )
         return drawn, "drawn: 40 % patient, 40 % in between, 20 % urgent"
 
-    def said(self) -> str:
+    def in_one_line(self) -> str:
         """Return the rule in one line."""
         return (
             f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "

@@ -37,7 +37,7 @@ def left_out(faults: Sequence[Fault], path: Path, strict: bool) -> dict[str, int
     if faults and strict:
         first = min(faults)
         raise TraceError(first.what, source=f"{path}:{first.line}", legal="a row that can be read, or no --strict")
-    return {f"rows left out: not understood ({said_of(faults)})": len(faults)} if faults else {}
+    return {f"rows left out: not understood ({faults_text(faults)})": len(faults)} if faults else {}
 
 
 def none_can_be_read(faults: Sequence[Fault], path: Path) -> TraceError:
@@ -45,10 +45,10 @@ def none_can_be_read(faults: Sequence[Fault], path: Path) -> TraceError:
     if not faults:
         return TraceError("no job has ended", source=str(path), legal="jobs that have ended")
     legal = "numbers, or times as docs/logs.md lists them (2026-03-31T10:00:02 is always read)"
-    return TraceError(f"no row can be read ({said_of(faults)})", source=str(path), legal=legal)
+    return TraceError(f"no row can be read ({faults_text(faults)})", source=str(path), legal=legal)
 
 
-def said_of(faults: Sequence[Fault]) -> str:
+def faults_text(faults: Sequence[Fault]) -> str:
     """Return in words the errors of the first few lines."""
     first = sorted(faults)[:FIRST_FAULTS]
     more = ", ..." if len(faults) > FIRST_FAULTS else ""

@@ -13,8 +13,8 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.truthfulness import CertificateError, certify
-from marketsched.truthfulness.certificates import certificate as module
 from marketsched.truthfulness.certificates import fixed_prices
+from marketsched.truthfulness.certificates import owner_certificate as module
 
 LIMITS = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0, "max_delay": 8}
 

@@ -26,7 +26,7 @@ from marketsched.results.result import Result, versions
 from marketsched.slurm.accounts import missing_accounting
 from marketsched.slurm.cluster import missing_programs
 from marketsched.slurm.fair_share import FairShareCluster, Situation
-from marketsched.slurm.lies import LIES, done, parts_of, told
+from marketsched.slurm.lies import LIES, done, parts_of, submitted_as
 from marketsched.slurm.shown import script
 from marketsched.slurm.situations import Looked, PlayedLog
 
@@ -163,7 +163,7 @@ def _screened(looked: Looked) -> list[_Screened]:
     end = done(truth, cluster.starts_on_port(truth, parts_of(truth)))
     found = []
     for lie in LIES:
-        lying = told(truth, lie, cluster.nodes)
+        lying = submitted_as(truth, lie, cluster.nodes)
         if lying is not None:
             found.append(
                 _Screened(looked, lie, lying, end - done(lying, cluster.starts_on_port(lying, parts_of(lying))))

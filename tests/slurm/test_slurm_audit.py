@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from marketsched.config.scenario import Scenario
 from marketsched.show.cli import app
-from marketsched.slurm import auditing
+from marketsched.slurm import slurm_audit
 from marketsched.slurm.accounts import missing_accounting
 from marketsched.slurm.fair_share import FairShareCluster, Situation
 from marketsched.slurm.gate import Asked, wall_time
-from marketsched.slurm.lies import FRESH, LIES, LOOKED, done, parts_of, told
+from marketsched.slurm.lies import FRESH, LIES, LOOKED, done, parts_of, submitted_as
 from marketsched.slurm.port import simple_job
 from marketsched.slurm.shown import script
 from marketsched.slurm.situations import LONGEST_WAIT, PlayedLog
@@ -47,8 +47,8 @@ def scenario(log):
 
 @pytest.fixture
 def no_slurm(monkeypatch):
-    monkeypatch.setattr(auditing, "missing_programs", lambda **_: ["slurmctld"])
-    monkeypatch.setattr(auditing, "missing_accounting", lambda: ["slurmdbd"])
+    monkeypatch.setattr(slurm_audit, "missing_programs", lambda **_: ["slurmctld"])
+    monkeypatch.setattr(slurm_audit, "missing_accounting", lambda: ["slurmdbd"])
 
 
 def before(nodes=3, rounds=2, limit=5):
@@ -76,23 +76,24 @@ def test_lies_change_the_job_that_is_looked_at_and_no_other():
     asked = {"time-min": Asked(least=2), "begin": Asked(ahead=3), "qos": Asked(qos="high")}
     assert set(submitted) == set(LIES)
     for lie, expected in submitted.items():
-        found = told(before(), lie, 8)
+        found = submitted_as(before(), lie, 8)
         if expected is None:
             assert found is None
             continue
         assert of_ann(found) == expected and found.jobs[0] == before().jobs[0]
         assert found.asked == {"other": Asked(qos="past")} | ({LOOKED: asked[lie]} if lie in asked else {})
-    assert of_ann(told(before(nodes=4), "half width", 8)) == [("ann", 2, 4, 10)]
+    assert of_ann(submitted_as(before(nodes=4), "half width", 8)) == [("ann", 2, 4, 10)]
 
 
 def test_what_is_no_lie_is_left_out():
-    assert told(before(limit=2), "wall time", 8) is None and told(before(limit=2), "time-min", 8) is None
-    assert told(before(nodes=1), "split", 8) is None
-    assert told(before(), "twice width", 5) is None
+    assert submitted_as(before(limit=2), "wall time", 8) is None
+    assert submitted_as(before(limit=2), "time-min", 8) is None
+    assert submitted_as(before(nodes=1), "split", 8) is None
+    assert submitted_as(before(), "twice width", 5) is None
 
 
 def test_work_in_parts_is_done_with_the_last_one():
-    found = told(before(), "split", 8)
+    found = submitted_as(before(), "split", 8)
     assert done(found, {"other": 1, "looked0": 4, "looked1": 9}) == 11
     assert parts_of(found) == ("looked0", "looked1")
 
@@ -114,7 +115,7 @@ def test_usage_and_qos_decide_on_the_port():
 
 def test_situations_hold_what_the_log_has(log, no_slurm):
     """History is over in its rounds, what ran runs at once, and most jobs wait as in the log, though ages are new."""
-    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), auditing.DEFAULTS)
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), slurm_audit.DEFAULTS)
     waiting = played.waiting()
     assert len(waiting) > 10
     equal = 0
@@ -142,17 +143,17 @@ def test_without_slurm_the_screen_says_what_is_missing(log, no_slurm, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_screen(log, no_slurm):
-    one, two = (auditing.audit_slurm(scenario(log), owners=6, seed=3) for _ in range(2))
+    one, two = (slurm_audit.audit_slurm(scenario(log), owners=6, seed=3) for _ in range(2))
     assert one.tables["screened"].equals(two.tables["screened"])
     fresh = one.summary.set_index("lie").loc["account"]
     assert fresh["gain"] >= 0 and not fresh["confirmed"]
 
 
 def test_scripts_are_shell_scripts(log, no_slurm):
-    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), auditing.DEFAULTS)
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), slurm_audit.DEFAULTS)
     found = played.situation(played.waiting()[0])
     for lie in LIES:
-        lying = told(found.truth, lie, NODES)
+        lying = submitted_as(found.truth, lie, NODES)
         if lying is None:
             continue
         text = script(found, lie, lying, "22.05.8", [{"gain": 2}, {"gain": 3}])
@@ -164,9 +165,11 @@ def test_scripts_are_shell_scripts(log, no_slurm):
 
 def test_bad_input(log, tmp_path):
     wide = scenario(log) | {"workload": SCENARIO["workload"] | {"path": str(log), "capacity": 99}}
-    refused(lambda: auditing.audit_slurm(scenario(log), "slurm:colour=red"), "colour", legal="one of rule, weight_age")
-    refused(lambda: auditing.audit_slurm("synthetic-pipelines"), legal="a log of jobs")
-    refused(lambda: auditing.audit_slurm(wide), "no job of this log waits", legal="a smaller workload.capacity")
+    refused(
+        lambda: slurm_audit.audit_slurm(scenario(log), "slurm:colour=red"), "colour", legal="one of rule, weight_age"
+    )
+    refused(lambda: slurm_audit.audit_slurm("synthetic-pipelines"), legal="a log of jobs")
+    refused(lambda: slurm_audit.audit_slurm(wide), "no job of this log waits", legal="a smaller workload.capacity")
     found = CliRunner().invoke(app, ["audit", str(log), "-m", "slurm,first-come", "--out", str(tmp_path / "o")])
     assert found.exit_code == 2 and "expected slurm alone" in " ".join(found.stderr.split())
 
@@ -181,7 +184,7 @@ def test_a_fresh_account_goes_first_on_a_real_slurm():
     jobs += [simple_job("next", "bob", 3, 1, 2), simple_job(LOOKED, "ann", 3, 1, 1)]
     truth = Situation(tuple(jobs), {"used-ann": Asked(qos="past")})
     cluster = FairShareCluster(1, {"ann": 1, "bob": 1, FRESH: 1}, qos={"past": (0.0, 90.0)})
-    lying = told(truth, "account", 1)
+    lying = submitted_as(truth, "account", 1)
     for situation, start in ((truth, 6), (lying, 4)):
         assert cluster.starts_on_port(situation)[LOOKED] == start
         assert cluster.play_on_slurm(situation, rate=200.0, until=parts_of(situation)).starts[LOOKED] == start
