@@ -174,6 +174,11 @@ def test_the_longest_legal_name_is_taken(tmp_path):
     with whole_folder(target) as partial:
         fill(partial, "one")
     assert names(target) == {META, "data.txt"}
+    deep = str(tmp_path) + ("/" + "n" * 99) * 39
+    deep += "/" + "n" * (3999 - len(deep))
+    check_target(Path(deep))
+    with pytest.raises(InvalidParameterError, match="has 4,001 bytes: expected at most 4,000"):
+        check_target(Path(deep + "n"))
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), "open"])

@@ -3,8 +3,9 @@
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
-from marketsched.results.versus_view import versus_sentences, versus_view
+from marketsched.results.versus_view import GAIN, LOSS, OPEN, versus_figure, versus_sentences, versus_view
 
 
 def comparison(changes: dict[str, tuple[float, float]]) -> SimpleNamespace:
@@ -38,3 +39,24 @@ def test_who_loses_value_stands_in_the_table_beside_who_waits():
         else:
             found[list(found)[-1]].append(name.strip())
     assert found == dict(zip(heads, (["waits"], ["both"], ["gains"], ["loses"]), strict=True))  # each owner once
+
+
+def test_the_figure_shows_every_owner_from_the_largest_loss_on():
+    changes = {"waits": (5, 0), "loses": (0, -0.3), "gains": (0, 0.2), "both": (-4, 0.4), "same": (0, 0)}
+    figure = versus_figure(comparison(changes))
+    for axes, place, loss in zip(figure.axes, (0, 1), (1, -1), strict=True):
+        scale = 100 if place else 1  # points of its own value; rounds
+        ordered = sorted((change[place] for change in changes.values()), key=lambda x: -loss * x)
+        points = {}
+        for bars, colour in zip(axes.containers, (LOSS, GAIN, OPEN), strict=True):
+            assert bars.lines[0].get_color() == colour
+            (x, y), spans = bars.lines[0].get_data(), bars.lines[2][0].get_segments()
+            points |= dict(zip(x.tolist(), zip(y.tolist(), [colour] * len(x), spans, strict=True), strict=True))
+        for x, change in enumerate(ordered, 1):
+            y, colour, span = points.pop(x)
+            assert y == pytest.approx(scale * change)
+            assert colour == (OPEN if change == 0 else LOSS if loss * change > 0 else GAIN)
+            half = 4.302652729911275 * 0.01 / 3**0.5  # t(2), of a deviation of 0.01 over three seeds
+            assert span[:, 1] == pytest.approx([scale * (change - half), scale * (change + half)])
+        worst = "loses" if place else "waits"
+        assert not points and [text.get_text().strip() for text in axes.texts] == [worst]

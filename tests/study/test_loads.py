@@ -203,7 +203,7 @@ def test_figures_of_a_load_are_those_of_its_runs(by_load):
 def test_progress_counts_every_step_once_and_names_it(elsewhere):
     """Before each step here; where others play, after each load of a seed."""
     heard, more = [], {"executor": ThreadPoolExecutor(1)} if elsewhere else {}
-    names = ["bid-price", "first-come"]
+    names = ["first-come"]
     found = compare(PERHAPS, names, runs=2, loads=[1, 2], progress=lambda *step: heard.append(step), **more)
     parts = [
         f"{seed}, {load}" if elsewhere else f"{load}, {seed}"
@@ -304,7 +304,7 @@ def test_the_figure_shows_every_row(by_load):
         for bars, mechanism in zip(axes.containers, ("exponential", "first-come"), strict=True):
             rows = by_load.summary[by_load.summary["mechanism"] == mechanism].sort_values("load")
             (x, y), ends = bars.lines[0].get_data(), [each[:, 1] for each in bars.lines[2][0].get_segments()]
-            assert y == pytest.approx(100 * rows[name]) and np.round(x).tolist() == [0, 1, 2]
+            assert y == pytest.approx(100 * rows[name]) and [round(at) for at in x] == [0, 1, 2]
             assert np.array(ends) == pytest.approx(100 * rows[[f"{name}_low", f"{name}_high"]].to_numpy())
         lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
         for wanted in (each - base for each in shares.values()):
