@@ -102,20 +102,6 @@ def shapes_from_data(given: object, cluster: Cluster, max_duration: int) -> tupl
     return found, laws[0]
 
 
-def shapes_to_data(shapes: Sequence[Shape], law: Sequence[float] = (1.0,)) -> list[dict[str, Any]]:
-    """Return shapes in the form that `shapes_from_data` reads."""
-    rows = []
-    for shape in shapes:
-        row: dict[str, Any] = {"tasks": shape.tasks, "each": dict(shape.each)}
-        if shape.per_node is not None:
-            row["per_node"] = shape.per_node
-        row["on"] = {kind: list(d) if len(law) > 1 else d[0] for kind, d in shape.on.items()}
-        if len(law) > 1:
-            row["law"] = list(law)
-        rows.append(row | {"worth": shape.worth})
-    return rows
-
-
 def _shape(fields: object) -> tuple[Shape, tuple[float, ...]]:
     """Read one shape, and the probabilities of its cases."""
     if not isinstance(fields, Mapping):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marketsched import compare
-from marketsched.config.cluster_section import shapes_from_data, shapes_to_data
+from marketsched.config.cluster_section import shapes_from_data
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.play.running import run
@@ -75,6 +75,20 @@ MIX = {
     },
     "mechanism": {"name": "cluster-bid-price", "parameters": {"forecast": "laws"}},
 }
+
+
+def shapes_to_data(shapes, law=(1.0,)):
+    """Return shapes in the form that `shapes_from_data` reads."""
+    rows = []
+    for shape in shapes:
+        row = {"tasks": shape.tasks, "each": dict(shape.each)}
+        if shape.per_node is not None:
+            row["per_node"] = shape.per_node
+        row["on"] = {kind: list(d) if len(law) > 1 else d[0] for kind, d in shape.on.items()}
+        if len(law) > 1:
+            row["law"] = list(law)
+        rows.append(row | {"worth": shape.worth})
+    return rows
 
 
 def changed(scenario, path, value):
