@@ -8,14 +8,14 @@ from typer.testing import CliRunner
 
 from marketsched.config.scenario import Scenario
 from marketsched.show.cli import app
-from marketsched.slurm import slurm_audit
 from marketsched.slurm.accounts import missing_accounting
-from marketsched.slurm.fair_share import FairShareCluster, Situation
+from marketsched.slurm.fair_share import FairShareCluster, OnSlurm, Situation
 from marketsched.slurm.gate import Asked, wall_time
 from marketsched.slurm.lies import FRESH, LIES, LOOKED, done, parts_of, submitted_as
 from marketsched.slurm.port import simple_job
 from marketsched.slurm.shown import script
 from marketsched.slurm.situations import LONGEST_WAIT, PlayedLog
+from marketsched.slurm.slurm_audit import DEFAULTS, audit_slurm
 from refusals import refused
 from slurm_trials import WITH_FAST_SLURM
 
@@ -47,8 +47,8 @@ def scenario(log):
 
 @pytest.fixture
 def no_slurm(monkeypatch):
-    monkeypatch.setattr(slurm_audit, "missing_programs", lambda **_: ["slurmctld"])
-    monkeypatch.setattr(slurm_audit, "missing_accounting", lambda: ["slurmdbd"])
+    monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_programs", lambda **_: ["slurmctld"])
+    monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_accounting", lambda: ["slurmdbd"])
 
 
 def before(nodes=3, rounds=2, limit=5):
@@ -115,7 +115,7 @@ def test_usage_and_qos_decide_on_the_port():
 
 def test_situations_hold_what_the_log_has(log, no_slurm):
     """History is over in its rounds, what ran runs at once, and most jobs wait as in the log, though ages are new."""
-    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), slurm_audit.DEFAULTS)
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), DEFAULTS)
     waiting = played.waiting()
     assert len(waiting) > 10
     equal = 0
@@ -142,15 +142,66 @@ def test_without_slurm_the_screen_says_what_is_missing(log, no_slurm, tmp_path):
     assert "rule classic" in done_.output
 
 
-def test_the_same_seed_gives_the_same_screen(log, no_slurm):
-    one, two = (slurm_audit.audit_slurm(scenario(log), owners=6, seed=3) for _ in range(2))
-    assert one.tables["screened"].equals(two.tables["screened"])
-    fresh = one.summary.set_index("lie").loc["account"]
-    assert fresh["gain"] >= 0 and not fresh["confirmed"]
+@pytest.fixture
+def on_port(monkeypatch):
+    """Put the port in the place of slurmctld; plays are noted, and those in ``spoiled`` start all jobs late."""
+    plays, spoiled = [], set()
+    monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_programs", lambda **_: [])
+    monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_accounting", lambda: [])
+
+    def play(self, situation, *, rate, until=()):
+        starts = self.starts_on_port(situation, until)
+        plays.append(rate)
+        return OnSlurm(dict.fromkeys(starts, 10_000) if len(plays) in spoiled else starts, "22.05.8", rate / 2)
+
+    monkeypatch.setattr(FairShareCluster, "play_on_slurm", play)
+    return plays, spoiled
+
+
+def test_a_lie_is_confirmed_if_it_pays_in_every_play(log, on_port):
+    """Two repetitions on a Slurm that plays as the port does; then the last play, of one lie, starts late."""
+    (plays, spoiled), steps, n = on_port, [], 6
+    found = audit_slurm(
+        scenario(log), owners=n, repetitions=2, seed=3, progress=lambda what, share: steps.append(share)
+    )
+    screened, confirmed = found.tables["screened"], found.tables["confirmed"]
+    paying = set(screened.loc[screened["gain"] > 0, "lie"])
+    assert paying and set(confirmed["lie"]) == paying
+    for lie, rows in confirmed.groupby("lie"):  # in one situation, the truth before it in each repetition
+        assert rows["job"].nunique() == 1 and rows["repetition"].tolist() == [0, 1]
+        assert (lie, rows["job"].iloc[0], rows["gain"].iloc[0]) in set(
+            screened[["lie", "job", "gain"]].itertuples(index=False, name=None)
+        )
+    assert (confirmed["gain"] == confirmed["port"]).all() and (confirmed["gain"] > 0).all()
+    assert (confirmed["truth"] - confirmed["lying"] == confirmed["gain"]).all()
+    assert plays[:2] == [200.0, 100.0]  # a rate that was too high is not tried again
+    assert len(plays) == 2 * (len(paying) + confirmed["job"].nunique())
+    assert steps == [k / len(steps) for k in range(len(steps))] and len(steps) == confirmed["job"].nunique()
+    rows = found.summary.set_index("lie")
+    assert set(rows.index[rows["confirmed"]]) == paying == confirmed_by_scripts(found)
+    for lie, gains in screened.groupby("lie")["gain"]:
+        assert (rows["looked_at"][lie], rows["gain"][lie]) == (len(gains), gains.mean())
+        assert rows["paying"][lie] == (gains > 0).mean()
+    assert (found.meta["slurm"], found.meta["missing"], found.meta["owners"]) == (["22.05.8"], [], n)
+    assert found.meta["complete"] and found.meta["waiting"] >= n
+    spoiled.add(len(plays))
+    plays.clear()
+    again = audit_slurm(scenario(log), owners=n, repetitions=2, seed=3)
+    assert again.tables["screened"].equals(screened)  # the same seed draws the same jobs
+    lost, rows = again.tables["confirmed"]["lie"].iloc[-1], again.summary.set_index("lie")
+    assert rows["least_on_slurm"][lost] < 0 < rows["most_on_slurm"][lost]
+    assert set(rows.index[rows["confirmed"]]) == paying - {lost} == confirmed_by_scripts(again)
+    plays.clear()
+    assert audit_slurm(scenario(log), owners=2, repetitions=0).tables["confirmed"].empty and not plays
+
+
+def confirmed_by_scripts(result):
+    """Return the lies for which a result holds a script."""
+    return {name.removesuffix(".sh").replace("-", " ") for name in result.texts if name.endswith(".sh")} - {""}
 
 
 def test_scripts_are_shell_scripts(log, no_slurm):
-    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), slurm_audit.DEFAULTS)
+    played = PlayedLog(Scenario.from_dict(scenario(log)).workload_of(0), DEFAULTS)
     found = played.situation(played.waiting()[0])
     for lie in LIES:
         lying = submitted_as(found.truth, lie, NODES)
@@ -165,11 +216,9 @@ def test_scripts_are_shell_scripts(log, no_slurm):
 
 def test_bad_input(log, tmp_path):
     wide = scenario(log) | {"workload": SCENARIO["workload"] | {"path": str(log), "capacity": 99}}
-    refused(
-        lambda: slurm_audit.audit_slurm(scenario(log), "slurm:colour=red"), "colour", legal="one of rule, weight_age"
-    )
-    refused(lambda: slurm_audit.audit_slurm("synthetic-pipelines"), legal="a log of jobs")
-    refused(lambda: slurm_audit.audit_slurm(wide), "no job of this log waits", legal="a smaller workload.capacity")
+    refused(lambda: audit_slurm(scenario(log), "slurm:colour=red"), "colour", legal="one of rule, weight_age")
+    refused(lambda: audit_slurm("synthetic-pipelines"), legal="a log of jobs")
+    refused(lambda: audit_slurm(wide), "no job of this log waits", legal="a smaller workload.capacity")
     found = CliRunner().invoke(app, ["audit", str(log), "-m", "slurm,first-come", "--out", str(tmp_path / "o")])
     assert found.exit_code == 2 and "expected slurm alone" in " ".join(found.stderr.split())
 
