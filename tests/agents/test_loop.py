@@ -57,20 +57,20 @@ def test_the_future_can_be_said_late_and_said_anew():
 
 
 @pytest.mark.parametrize(
-    ("said", "duration", "expected"),
+    ("answer", "duration", "expected"),
     [
         (None, 3, None),  # the mechanism does not say
         ((4, 2.5), 3, (7, 2.5)),
-        ((0, 0.0), 3, (3, 0.0)),  # a start in round 0 and a price of 0 are said
+        ((0, 0.0), 3, (3, 0.0)),  # round 0 and a price of 0 are answers
         ((4, None), 3, (None, 0.0)),  # it never runs
         ((4, 2.5), None, (None, 0.0)),  # it never ends
     ],
 )
-def test_what_is_booked_is_the_start_and_the_rounds_of_the_work(said, duration, expected):
+def test_what_is_booked_is_the_start_and_the_rounds_of_the_work(answer, duration, expected):
     class Books(StrictMechanism):
         def booked(self, name, rounds):
             assert (name, rounds) == ("a", duration)
-            return said
+            return answer
 
     market = MarketLoop(Books(4, 9))
     assert market.booked("a") is None  # it is not there
