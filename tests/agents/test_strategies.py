@@ -18,8 +18,11 @@ from marketsched.agents.lies import (
     Truthful,
     submission_delay,
 )
+from marketsched.agents.lies.finer import AddDuration
+from marketsched.agents.lies.needs import ScaleMass, ShiftArrival, SpreadArrival, SpreadDuration
 from marketsched.agents.lies.outside_model import Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
+from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
 
@@ -214,3 +217,65 @@ def test_ghosts_are_worth_something_until_the_market_or_their_delay_is_over(earl
     assert own.report == truth and own.round == 6 and len({g.name for g in conduct.statements}) == 3
     with pytest.raises(InvalidReportError, match="ghosts in round 0"):
         Ghosts(1, 1, 1, 5.0, early=6).conduct(truth, truth, PUBLIC)
+
+
+def law_of(lie, truth):
+    """Return the probabilities that a lie reports, by arrival, duration and signal."""
+    return {
+        (r.arrival, r.duration, r.signal): pytest.approx(r.probability)
+        for r in lie.report(truth, PUBLIC).requirements
+        if r.probability
+    }
+
+
+LAW = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(6, 1, 0.25), (8, 5, 0.5)])  # a quarter of such jobs never come
+
+
+@pytest.mark.parametrize(
+    ("lie", "law", "size"),
+    [
+        # Rounds from 1 to 6, arrivals from 6 on; a half is moved, half of that to each side; revealed signals follow.
+        (SpreadDuration(2, 0.5), {(6, 1): 0.1875, (6, 3): 0.0625, (8, 5): 0.25, (8, 3): 0.125, (8, 6): 0.125}, 1 / 15),
+        (SpreadDuration(2, 1.0), {(6, 1): 0.125, (6, 3): 0.125, (8, 3): 0.25, (8, 6): 0.25}, 2 / 15),
+        (SpreadArrival(3, 0.5), {(6, 1): 0.1875, (9, 1): 0.0625, (8, 5): 0.25, (6, 5): 0.125, (11, 5): 0.125}, 0.1),
+        (ShiftArrival(-2), {(6, 1): 0.25, (6, 5): 0.5}, 2 / 15),
+        (ShiftArrival(3), {(9, 1): 0.25, (11, 5): 0.5}, 0.2),
+        (ScaleMass(0.5), {(6, 1): 0.125, (8, 5): 0.25}, None),
+        (AddDuration(-2, 0.5), {(6, 1): 0.25, (8, 5): 0.25, (8, 3): 0.25}, 0.5),  # of the likeliest case alone
+        (AddDuration(1, 1.0), {(6, 1): 0.25, (8, 6): 0.5}, 1.0),
+        (AddDuration(0, 0.5), {(6, 1): 0.25, (8, 5): 0.5}, 0.0),
+        (AddDuration(9, 0.0), {(6, 1): 0.25, (8, 5): 0.5}, 0.0),  # nothing is moved to where nothing may be
+    ],
+)
+def test_other_laws_are_worked_by_hand(lie, law, size):
+    hidden = replace_signals(LAW)
+    assert law_of(lie, hidden) == {(*point, None): share for point, share in law.items()}
+    assert size is None or lie.distance(LAW, PUBLIC) == pytest.approx(size)
+    if not isinstance(lie, SpreadDuration):  # there a signal that shows follows, or stays, as its own test says
+        assert law_of(lie, LAW) == {(a, d, d): share for (a, d), share in law.items()}
+
+
+def replace_signals(truth):
+    """Return a statement of which no duration shows."""
+    points = [(r.arrival, r.duration, r.probability, None) for r in truth.requirements]
+    return StatementOfWork(truth.birth, truth.concurrency, truth.value, points)
+
+
+def test_laws_have_bounds_and_a_new_case_is_a_legal_one():
+    assert SpreadDuration(1, 0.5).bounds(LAW, PUBLIC) == {"rounds": (0.0, 6.0), "share": (0.0, 1.0)}
+    assert SpreadDuration(1).bounds(LAW, replace(PUBLIC, max_duration=None))["rounds"] == (0.0, 5.0)
+    assert SpreadArrival(1).bounds(LAW, PUBLIC) == {"rounds": (0.0, 15.0), "share": (0.0, 1.0)}
+    assert ShiftArrival(1).bounds(LAW, PUBLIC) == {"rounds": (-15.0, 15.0)}
+    for rounds in (-4, -5, 2):  # a case that there is, no round, and one too many
+        with pytest.raises(InvalidReportError, match="expected a legal duration that the law does not have"):
+            AddDuration(rounds, 0.5).report(LAW, PUBLIC)
+
+
+def test_public_information_has_the_limits_of_the_mechanism():
+    sizes = {"max_concurrency": 2, "max_duration": 3, "max_value": 5.0, "max_delay": 9}
+    found = PublicInformation.of(get_mechanism("first-come", capacity=4, horizon=9, **sizes), 4, 8, 9)
+    assert (found.horizon, found.max_concurrency, found.max_duration, found.max_value) == (8, 2, 3, 5.0)
+    assert found.widest == 2 and replace(found, max_concurrency=None).widest == 4
+    assert replace(found, max_concurrency=7).widest == 4
+    with pytest.raises(InvalidParameterError, match="at most the mechanism's last round 9"):
+        PublicInformation.of(get_mechanism("first-come", capacity=4, horizon=9, **sizes), 4, 10, 9)
