@@ -228,6 +228,16 @@ def test_the_summary_of_hand_made_runs():
     assert not (table["interval_low"] > table["ratio_low"]).any()  # none for b: two runs tell too little
     assert table["losses_seen"].tolist() == [2, 2]
     assert table["exact_optima"].tolist() == [1, 1]
+    assert table["welfare_share"].tolist() == [8 / 16, 10 / 16] and table["revenue_share"].tolist() == [1 / 16] * 2
+    assert table["completed_share"].tolist() == [0.5, 0.5] and table["seconds"].tolist() == [0.1, 0.1]
+    more = pd.concat([hand_made().assign(seed=lambda runs, k=k: runs["seed"] + 2 * k) for k in range(8)])
+    ends = summary_table(more, ["a", "b"], 0.95)[["behind_low", "behind", "behind_high"]].to_numpy()
+    a, b = (more.loc[more["mechanism"] == name, "welfare"] for name in "ab")
+    share = ratio_of_means(a, b, confidence=0.95)
+    assert ends[0] == pytest.approx([1 - share.high, 0.2, 1 - share.low]) and ends[1].tolist() == [0, 0, 0]
+    assert ends[0][0] < 0.2 < ends[0][2]
+    nothing = summary_table(hand_made().assign(opt_low=0.0, opt_high=0.0, jobs=0, completed=0), ["a"], 0.95)
+    assert nothing[["welfare_share", "revenue_share"]].isna().all(axis=None) and nothing["completed_share"].item() == 0
     assert table["welfare_share"].tolist() == [8 / 16, 10 / 16]
     assert table["own"].tolist() == [8 / 20, 10 / 20]
 
