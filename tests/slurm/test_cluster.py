@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from marketsched.slurm.accounting import ACCOUNT, Accounting
 from marketsched.slurm.accounts import PROGRAMS as ACCOUNTING
 from marketsched.slurm.accounts import AccountingCluster
 from marketsched.slurm.cluster import PROGRAMS, OneHostCluster, missing_programs
@@ -62,6 +63,10 @@ STAND_INS = {  # for programs that are not installed: each notes its command in 
     "sacctmgr": "",
     "mariadb": 'test -e "$COUNT" || { touch "$COUNT"; echo asleep >&2; exit 1; }',  # it answers the second time
     "mariadb-install-db": "",
+    "mariadbd": 'for each; do case $each in --socket=*) touch "${each#--socket=}";; esac; done; exec sleep 1000',
+    "sbatch": 'cat > "$COUNT"; echo "12;market"',
+    "scontrol": "echo AccountingStorageType = accounting_storage/slurmdbd",
+    "scancel": "",
     "sshare": 'echo "ann||1|60|0.5|0.25|1|1"',
 }
 
@@ -115,6 +120,53 @@ def test_a_cluster_writes_its_configuration_starts_its_daemons_and_ends_them(sta
     assert len(key.read_bytes()) == 1024 and stat.S_IMODE(key.stat().st_mode) == 0o400
 
 
+def test_actions_are_slurm_s_own_commands(stand_ins, tmp_path):
+    slurm = Slurm()
+    assert slurm.submit("#!/bin/sh\nsleep 9\n", "--hold", "--nodes=2") == 12
+    assert (tmp_path / "count").read_text() == "#!/bin/sh\nsleep 9\n" and slurm.run("sbatch") == "12;market\n"
+    assert (tmp_path / "count").read_text() == ""  # without a script its input is empty, and not this process's
+    assert stand_ins("sbatch") == ["--parsable --hold --nodes=2", ""]
+    for action in (slurm.release, slurm.requeue_held, slurm.hold, slurm.cancel):
+        action(7)
+    slurm.update(JobId=7, TimeLimit="+2")
+    assert slurm.configuration() == {"AccountingStorageType": "accounting_storage/slurmdbd"}
+    assert slurm.qos_names() == []  # of an accounting that knows none yet
+    assert stand_ins("scancel") == ["7"] and stand_ins("sacctmgr") == ["-nP show qos format=name"]
+    actions = ["release 7", "requeuehold 7", "hold 7", "update JobId=7 TimeLimit=+2", *["show config"] * 2]
+    assert stand_ins("scontrol") == actions
+    assert slurm.node_states("market") == {"n1": "idle", "n2": "idle"} and slurm.usable_nodes("market") == 2
+
+
+def test_a_clock_that_runs_as_usual_needs_no_faketime(stand_ins, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin" / "faketime").unlink()
+    assert OneHostCluster(tmp_path / "c").clock.rate == 1.0
+    with pytest.raises(SlurmError, match="faketime not found"):
+        OneHostCluster(tmp_path / "c", rate=2.0)
+
+
+def test_qualities_of_service_are_entered_before_users(stand_ins, tmp_path):
+    folder = tmp_path / "c"
+    accounting = Accounting(folder, {"free": ["Flags=NoReserve"], "paid": ["Priority=9"]}, {"ann": "free"})
+    with OneHostCluster(folder, 2, accounting=accounting) as cluster:
+        assert list(cluster.daemons) == ["munged", "mariadbd", "slurmdbd", "slurmctld", "n1", "n2"]
+    every = "qos=free,paid defaultqos=free"
+    entered = ["cluster market", "qos free Flags=NoReserve", "qos paid Priority=9", f"account {ACCOUNT} cluster=market"]
+    if getpass.getuser() != "root":
+        entered.append(f"user {getpass.getuser()} account={ACCOUNT} {every}")
+    entered.append(f"user ann account={ACCOUNT} qos=free defaultqos=free")
+    calls = stand_ins("sacctmgr")
+    assert [call.removeprefix("-i add ") for call in calls if " add " in call] == entered
+    assert f"-i modify cluster market set {every}" in calls
+    settings, _ = settings_in(folder / "etc" / "slurm.conf")
+    base, _ = settings_in(folder / "etc" / "slurmdbd.conf")
+    assert settings["AccountingStoragePort"] == base["DbdPort"] != base["StoragePort"]
+    assert base["StoragePass"] in (folder / "etc" / "db.sql").read_text()
+    assert all(stat.S_IMODE((folder / "etc" / name).stat().st_mode) == 0o600 for name in ("db.sql", "slurmdbd.conf"))
+    with pytest.raises(SlurmError, match="1 with accounting"):
+        OneHostCluster(folder, accounting=accounting, rate=2.0)
+
+
 def test_accounts_are_entered_with_their_shares_once_the_database_answers(stand_ins, tmp_path):
     accounts = {"physics/": 2, "physics/optics/": 1, "ann/": 3}
     qos = {"high": (5.0, 0.5)}
@@ -138,7 +190,7 @@ def test_accounts_are_entered_with_their_shares_once_the_database_answers(stand_
     assert settings["AuthType"] == base["AuthType"] == "auth/none" and "AuthInfo" not in settings
     assert settings["AccountingStoragePort"] == base["DbdPort"] != base["StoragePort"]
     assert f"--port={base['StoragePort']} " in stand_ins("mariadbd")[0]
-    with pytest.raises(SlurmError, match="rate = 1.0: expected a number > 1"):
+    with pytest.raises(SlurmError, match=r"rate = 1\.0: expected a number > 1"):
         AccountingCluster(tmp_path / "c", accounts=accounts, rate=1.0)
 
 
