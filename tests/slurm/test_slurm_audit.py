@@ -144,23 +144,26 @@ def test_without_slurm_the_screen_says_what_is_missing(log, no_slurm, tmp_path):
 
 @pytest.fixture
 def on_port(monkeypatch):
-    """Put the port in the place of slurmctld; plays are noted, and those in ``spoiled`` start all jobs late."""
-    plays, spoiled = [], set()
+    """Put the port in the place of slurmctld; those in ``as_late`` end as late as another one."""
+    plays, ends, as_late = [], [], {}
     monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_programs", lambda **_: [])
     monkeypatch.setattr("marketsched.slurm.slurm_audit.missing_accounting", lambda: [])
 
     def play(self, situation, *, rate, until=()):
         starts = self.starts_on_port(situation, until)
         plays.append(rate)
-        return OnSlurm(dict.fromkeys(starts, 10_000) if len(plays) in spoiled else starts, "22.05.8", rate / 2)
+        if len(plays) in as_late:
+            starts = {job.name: ends[as_late[len(plays)] - 1] - job.duration for job in situation.jobs}
+        ends.append(done(situation, starts))
+        return OnSlurm(starts, "22.05.8", rate / 2)
 
     monkeypatch.setattr(FairShareCluster, "play_on_slurm", play)
-    return plays, spoiled
+    return plays, ends, as_late
 
 
 def test_a_lie_is_confirmed_if_it_pays_in_every_play(log, on_port):
-    """Two repetitions on a Slurm that plays as the port does; then the last play, of one lie, starts late."""
-    (plays, spoiled), steps, n = on_port, [], 6
+    """Two repetitions on a Slurm that plays as the port does; then the last play, of one lie, gains nothing."""
+    (plays, ends, as_late), steps, n = on_port, [], 6
     found = audit_slurm(
         scenario(log), owners=n, repetitions=2, seed=3, progress=lambda what, share: steps.append(share)
     )
@@ -184,12 +187,14 @@ def test_a_lie_is_confirmed_if_it_pays_in_every_play(log, on_port):
         assert rows["paying"][lie] == (gains > 0).mean()
     assert (found.meta["slurm"], found.meta["missing"], found.meta["owners"]) == (["22.05.8"], [], n)
     assert found.meta["complete"] and found.meta["waiting"] >= n
-    spoiled.add(len(plays))
+    together = (confirmed["job"] == confirmed["job"].iloc[-1]).sum() // 2  # lies after the last play of the truth
+    as_late[len(plays)] = len(plays) - together
     plays.clear()
+    ends.clear()
     again = audit_slurm(scenario(log), owners=n, repetitions=2, seed=3)
     assert again.tables["screened"].equals(screened)  # the same seed draws the same jobs
     lost, rows = again.tables["confirmed"]["lie"].iloc[-1], again.summary.set_index("lie")
-    assert rows["least_on_slurm"][lost] < 0 < rows["most_on_slurm"][lost]
+    assert rows["least_on_slurm"][lost] == 0 < rows["most_on_slurm"][lost]
     assert set(rows.index[rows["confirmed"]]) == paying - {lost} == confirmed_by_scripts(again)
     plays.clear()
     assert audit_slurm(scenario(log), owners=2, repetitions=0).tables["confirmed"].empty and not plays
