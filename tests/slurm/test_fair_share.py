@@ -9,12 +9,12 @@ from marketsched.slurm.port import simple_job
 
 
 def test_a_least_wall_time_is_the_wall_time_on_the_port():
-    """B asks for three rounds, or for less at least: with two it may pass in front of C, which starts in round 3."""
-    jobs = (simple_job("a", "ann", 1, 2, 2), simple_job("c", "bob", 1, 3, 1), simple_job("b", "ann", 1, 1, 2, 3))
+    """B asks for three rounds, or for less at least: with two it may pass in front of C, which starts in round 4."""
+    jobs = (simple_job("a", "ann", 2, 2, 2), simple_job("c", "bob", 2, 3, 1), simple_job("b", "ann", 2, 1, 2, 3))
     cluster = FairShareCluster(3, {"ann": 1, "bob": 1}, weight_fair_share=0.0, weight_size=0.0)
-    for least, start in ((0, 4), (1, 1), (2, 1), (3, 4)):  # it runs for two rounds, whatever it asks for
+    for least, start in ((0, 5), (1, 2), (2, 2), (3, 5)):  # it runs for two rounds, whatever it asks for
         found = cluster.starts_on_port(Situation(jobs, {"b": Asked(least=least)}))
-        assert found == {"a": 1, "c": 3, "b": start}
+        assert found == {"a": 2, "c": 4, "b": start}
 
 
 def test_a_configuration_is_lines_of_slurm_conf():
