@@ -20,6 +20,7 @@ from marketsched.results.output import (
     META,
     PARTIAL,
     check_target,
+    file_name,
     plain,
     whole_file,
     whole_folder,
@@ -179,6 +180,15 @@ def test_the_longest_legal_name_is_taken(tmp_path):
     check_target(Path(deep))
     with pytest.raises(InvalidParameterError, match="has 4,001 bytes: expected at most 4,000"):
         check_target(Path(deep + "n"))
+
+
+def test_a_name_becomes_part_of_a_file_name():
+    assert file_name("a b/c.d_e-f:\u00fc") == "a-b-c.d_e-f-\u00fc" and file_name(".x.") == "x"
+    assert file_name("") == file_name("..") == "scenario"
+    longest, longer, other = "n" * 150, "n" * 151, "n" * 150 + "m"
+    assert file_name(longest) == longest and len({file_name(each) for each in (longest, longer, other)}) == 3
+    assert all(len(file_name(each).encode()) == 150 for each in (longer, other, "n" * 9999))
+    assert len(file_name("\u00fc" * 99).encode()) <= 150
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), "open"])

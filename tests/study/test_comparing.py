@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from typer.testing import CliRunner
 
 from marketsched.comparisons.comparing import compare
-from marketsched.comparisons.mechanisms import summary_table
+from marketsched.comparisons.mechanisms import COUNTED, summary_table
 from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
@@ -201,7 +201,8 @@ def hand_made():
         kind = "exact" if optimum == high else "dual"
         for name, earned in welfare.items():
             rows.append(
-                {
+                dict.fromkeys(COUNTED, 0)  # also of columns that somebody adds
+                | {
                     "seed": seed,
                     "mechanism": name,
                     "welfare": float(earned),
@@ -314,6 +315,28 @@ def test_an_interrupted_comparison_keeps_whole_seeds(tmp_path):
         compare(
             MAYBE, names, runs=4, progress=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt), keep_interrupted=True
         )
+
+
+def test_what_is_kept_is_of_one_question(tmp_path):
+    """Another folder of traces, or other seeds, are another question; the same one goes on where it was."""
+
+    def stop(done, total, what):
+        if done >= total // 2:
+            raise KeyboardInterrupt
+
+    kept = []
+    for data, seed in (("a", 0), ("a", 0), ("b", 0), (None, 0), ("a", 1)):
+        with pytest.raises(KeyboardInterrupt):
+            compare(MAYBE, ["first-come"], 2, seed, data=data, optimum_seconds=0, keep=tmp_path, progress=stop)
+        kept.append(len(list(tmp_path.iterdir())))
+    assert kept == [1, 1, 2, 3, 4]
+
+
+def test_owners_are_compared_with_the_rival_and_with_nobody_else():
+    found = compare(MAYBE, ["posted-price", "first-come:price=2"], 2, against="first-come", optimum_seconds=0)
+    pairs = found.tables["against"]
+    assert pairs["mechanism"].unique().tolist() == ["posted-price", "first-come:price=2"]
+    assert set(pairs["seed"]) == {0, 1} and found.meta["against"] == "first-come"
 
 
 def test_processes_may_have_their_earlier_name():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from marketsched import compare
+from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.play.running import run
 from marketsched.results.result import load
