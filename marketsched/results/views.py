@@ -142,7 +142,7 @@ def percent(x: float) -> str:
 
 def amount(x: float) -> str:
     """Show a number with three or more digits: ``337,632``, ``11.7``, ``0.001``."""
-    return f"{x:,.0f}" if abs(x) >= 1000 or x == round(x) else f"{x:.3g}"
+    return f"{x:,.0f}" if abs(x) >= 999.5 or x == round(x) else f"{x:.3g}"
 
 
 def exact_amount(x: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.results.views import at_least, at_least_percent, at_most, exact_amount, shown_whole
+from marketsched.results.views import amount, at_least, at_least_percent, at_most, exact_amount, percent, shown_whole
 
 FIGURES = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -25,6 +25,16 @@ def test_worked_examples():
         "1,235",
         "8",
     )
+    shown = {
+        337_632.4: "337,632",
+        999.6: "1,000",
+        -999.6: "-1,000",
+        999.4: "999",
+        11.66: "11.7",
+        0.001: "0.001",
+        2.0: "2",
+    }
+    assert {x: amount(x) for x in shown} == shown and percent(0.1234) == "12.3 %"
     assert (at_most(float("nan")), at_most(float("inf")), at_least(0.0), exact_amount(2.0)) == ("-", "-", "0", "2")
 
 
