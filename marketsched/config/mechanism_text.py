@@ -14,7 +14,8 @@ from typing import Any
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import is_in_file, loaded_from_file, name_and_keys
+from marketsched.mechanisms.from_file import is_in_file, name_and_keys
+from marketsched.mechanisms.registry import get, mechanism_names
 from marketsched.mechanisms.signatures import parameters_of
 
 _OPENING, _CLOSING = "[{(", "]})"
@@ -100,8 +101,9 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _takes_price(name: str) -> bool:
-    """Tell whether a class or function in a file has a parameter ``price`` of its own."""
-    return is_in_file(name) and "price" in parameters_of(loaded_from_file(name))
+    """Tell whether a mechanism has a parameter ``price`` of its own, and no prices that a scenario sets."""
+    known = is_in_file(name) or name in mechanism_names()
+    return known and {"price", "pricing"} & parameters_of(get("mechanism", name)).keys() == {"price"}
 
 
 def _parts(text: str, separator: str) -> list[str]:

@@ -130,8 +130,10 @@ class Result:
         sizes = ", ".join([*rows, *(f"{name} {tables.rows(name):,}" for name in tables)])
         figures = ""
         if "welfare" in self.outcome:
+            from marketsched.results.views import at_least_percent  # rich
+
             share = self.outcome.get("share_of_best")
-            of_best = "" if share is None else f", {share:.1%} of a bound on the best"
+            of_best = "" if share is None else f", {at_least_percent(share)} of a bound on the best"
             figures = f"; welfare {self.outcome['welfare']:,.6g}{of_best}"
         return f"Result({self.kind}: {self._look.name(self)}; {sizes or 'no tables'}{figures})"
 

@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from marketsched import Scenario, run
-from marketsched.config.mechanism_text import mechanism_in, mechanisms_in
+from marketsched.config.mechanism_text import _takes_price, mechanism_in, mechanisms_in
 from marketsched.config.scenario_file import with_changes
+from marketsched.mechanisms import FirstCome, register
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.show.cli import app
 
@@ -72,3 +73,12 @@ def test_shells_complete_scenarios_and_the_last_mechanism_of_several():
 
     assert completed("run", "syn") == ["synthetic-pipelines"]
     assert completed("compare", "x", "-m", "vcg,bid") == ["vcg,bid-price"]
+
+
+def test_a_registered_mechanism_with_a_price_of_its_own_gets_it():
+    @register("test:reserve")
+    def reserve(*, price: float = 0.0, **sizes):
+        return FirstCome(price=price, **sizes)
+
+    assert _takes_price("test:reserve")
+    assert not _takes_price("first-come") and not _takes_price("vcg") and not _takes_price("unheard-of")
