@@ -121,6 +121,7 @@ def test_the_page_about_it_lists_what_there_is(monkeypatch):
     shown = CliRunner().invoke(app, ["dashboard", "--help"]).stdout
     assert set(re.findall(r"--[a-z]+", PAGE)) == set(re.findall(r"--[a-z]+", shown)) - {"--help"}
     assert all(f"`{lie}`" in PAGE for lie in LIES)
-    assert f"{MOST_ROUNDS:,} rounds a step, and {MOST_ROWS} starts" in PAGE and f"newest {KEPT:,} jobs" in PAGE
+    assert f"at most {MOST_ROUNDS:,} rounds" in PAGE and f"at most {MOST_ROWS} starts" in PAGE
+    assert f"newest {KEPT:,} jobs" in PAGE
     tiles = re.search(r"^\| tile \|.*?\n\n", PAGE, re.M | re.S)[0].splitlines()[2:]
     assert len([tile for tile in tiles if tile]) == len(MEANINGS)
