@@ -98,9 +98,8 @@ class MarketRun:
         self._to_return: dict[int, list[OwnerState]] = defaultdict(list)
         self._log = MarketLog()
         self._on_cluster = None if setup.cluster is None else ClusterLog(setup.cluster)
-        self._pool_of = np.full(
-            0 if setup.cluster is None else len(setup.jobs), -1
-        )  # of each job: where it started last; -1: nowhere
+        # Of each job of a cluster: the pool in which it started last; -1: nowhere.
+        self._pool_of = np.full(0 if setup.cluster is None else len(setup.jobs), -1)
         self._strategies = setup.strategies
         rounds = self._rounds_of_entry()
         self._entering = np.argsort(rounds, kind="stable").astype(np.uint32)  # places of jobs, as they enter

@@ -154,18 +154,8 @@ def _suite(root: Path, files: list[str], cache: Path, limit: float, of_a_test: f
     """Run test files until the first failure; return the name of the test that failed, or nothing."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "CI": "1", "PYTHONSAFEPATH": "1"}
     environment |= {"PYTHONPATH": str(root / "build" / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-m",
-        "not slow",
-        f"--timeout={of_a_test}",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    command.append(f"--timeout={of_a_test}")
     try:
         done = subprocess.run(
             [*command, *files], cwd=root, env=environment, timeout=limit, capture_output=True, text=True
