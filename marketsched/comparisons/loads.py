@@ -64,9 +64,9 @@ class LoadContest:
         about = {"load": load, "capacity": capacity, "refused": ""}
         both: Found = {"notes": [dict(drawn.notes)], "lengths": [drawn.round_seconds]}
         if capacity < widest and "rule" not in drawn.notes:
-            named = {"scenario": self._base.name, "seed": seed}
-            why = f"{capacity} nodes, and jobs may be {widest} wide{_way_out(workload, widest, capacity)}"
-            refused = {**about, **named, "welfare": np.nan, "refused": why}
+            few = f"{capacity} node{'s' * (capacity != 1)}, and jobs may be {widest} wide"
+            why = few + _way_out(workload, widest, capacity)
+            refused = {**about, "scenario": self._base.name, "seed": seed, "welfare": np.nan, "refused": why}
             return {"runs": [{**refused, "mechanism": label} for label in self.labels], **both}
         found = self._contest.play_on(workload, capacity, seed, lambda what: tell(f"{self.parts[part]}, {what}"))
         tables = {name: [table.assign(load=load) for table in found[name]] for name in BY_LOAD if name in found}

@@ -41,7 +41,7 @@ class LearningKind(ResultKind):
 
     def view(self, result: Result) -> Group:
         meta = result.meta
-        state = "" if result.complete else f", INTERRUPTED {result.how_far.upper()}"
+        state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         sizes = [f"{meta[name]} {name}" for name in ("owners", "nodes") if name in meta]
         sizes += [f"{meta['episodes']} days", f"{len(meta['seeds'])} seeds"]
         rules = ", ".join(result.summary["rule"].unique())
@@ -51,10 +51,9 @@ class LearningKind(ResultKind):
             figures = own.set_index("figure")
             cells = [(figures["mean"][name], figures["high"][name]) for name in COLUMNS]
             label = _label(str(mechanism), str(rule), "," in rules)
-            table.add_row(label, *(f"{mean:.3f}\n+- {high - mean:.3f}" for mean, high in cells))
-        interval = f"{meta['confidence']:.0%} interval over seeds"
+            table.add_row(label, *(f"{mean:.3f}\n± {high - mean:.3f}" for mean, high in cells))
         remarks = (
-            f"of the last {meta['learned']:.0%} of the days; +- half of the {interval}",
+            f"of the last {meta['learned']:.0%} of the days; ± half of {meta['confidence']:.0%} intervals over seeds",
             "truth would earn more, distance to a coarse correlated equilibrium: credits per owner and day",
             "bound: on the welfare of the best schedule of the day in hindsight",
         )
@@ -64,11 +63,12 @@ class LearningKind(ResultKind):
         return {"figure": learning_figure(result)}
 
     def summary_data(self, result: Result) -> dict[str, Any]:
-        by_mechanism: dict[str, Any] = {}
+        found: dict[str, Any] = {}
+        several = result.summary["rule"].nunique() > 1
         for row in result.records():
-            figures = by_mechanism.setdefault(row["mechanism"], {"rule": row["rule"]})
+            figures = found.setdefault(_label(row["mechanism"], row["rule"], several), {"rule": row["rule"]})
             figures[row["figure"]] = {name: row[name] for name in ("mean", "low", "high")}
-        return by_mechanism
+        return found
 
     def data(self, result: Result) -> dict[str, Any]:
         return self.summary_data(result)

@@ -258,8 +258,8 @@ def _credits_remarks(counts: Mapping[str, float]) -> list[str]:
     found = [
         f"purses (revenue is money, and there is none): {amount(counts['credits_earned'])} credits earned, "
         f"{amount(spent)} spent{lost}, {amount(counts['credits_expired'])} expired, {amount(counts['credits_held'])} "
-        f"held; {counts['upgrades']:,.0f} jobs became regular"
+        f"held; jobs that became regular: {counts['upgrades']:,.0f}"
     ]
-    if counts.get("beyond_purse"):
-        found.append(f"{counts['beyond_purse']:,.0f} jobs cost more than their owner's purse can hold: they stay free")
+    if too_dear := counts.get("beyond_purse"):
+        found.append(f"jobs that cost more than their owner's purse can hold, and stay free: {too_dear:,.0f}")
     return found

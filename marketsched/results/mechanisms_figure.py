@@ -135,7 +135,8 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
             axes.text(1.0, y, "  earned nothing", va="center", color=MUTED, fontsize=11)
             continue
         if np.isfinite(row["interval_low"]):
-            axes.plot([row["interval_low"], row["interval_high"]], [y, y], color=RATIO, linewidth=1.6, zorder=2)
+            # One to infinity would not be drawn at all.
+            axes.plot([row["interval_low"], min(row["interval_high"], right)], [y, y], color=RATIO, lw=1.6, zorder=2)
         axes.plot(
             [row["ratio_low"], row["ratio_high"]], [y, y], color=RATIO, linewidth=9, zorder=3, solid_capstyle="butt"
         )

@@ -202,8 +202,8 @@ def _behind(row: Mapping[str, Any]) -> str:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    known = math.isfinite(row["interval_low"])
-    return f"{row['interval_low']:.3f} to {row['interval_high']:.3f}" if known else "-"
+    low, high = row["interval_low"], row["interval_high"]
+    return f"{low:.3f} to {high:.3f}" if math.isfinite(high) else f"{low:.3f} or more" if math.isfinite(low) else "-"
 
 
 def _promised(row: Mapping[str, Any]) -> str:
