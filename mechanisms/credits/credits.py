@@ -5,9 +5,9 @@ are taken away for no other job; *free* nodes cost nothing, and may be. Which of
 for it, by its own order of importance and its own purse (`upgrades`). Values of different owners are never compared,
 so that ranks do in place of values. A round:
 
-1. every purse has its income, up to its cap;
-2. who can bring nothing any more is stopped, or leaves (`departures`);
-3. arrivals are free at first;
+1. who can bring nothing any more is stopped, or leaves (`departures`);
+2. arrivals are free at first;
+3. every purse has its income, up to its cap, that of an owner who has just come, too;
 4. late jobs that matter become regular;
 5. regular runs pay, regular jobs start and take free runs' nodes, free jobs start on the rest (`service`).
 

@@ -1,8 +1,20 @@
-"""What a round of credits does, step by step and by hand: who leaves, who pays, whose nodes are taken, who starts."""
+"""What a round of credits does, by hand and beside a naive model: who leaves, pays, loses its nodes, and starts."""
+
+from dataclasses import astuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import naive_credits
+from credit_markets import LAWS, SIZES
+from draws import many
+from marketsched.agents.job import Job
+from marketsched.agents.loop import MarketLoop
+from marketsched.agents.playing import TruthfulOwners
+from marketsched.mechanisms import DeadlineValue, RankValue, StatementOfWork
+from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.present import DONE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
@@ -111,3 +123,95 @@ def test_free_jobs_start_in_their_order_where_they_fit():
     assert serve_free(present, 7, 3, queue).tolist() == queue[[0, 2]].tolist()
     assert present.jobs["start"][queue].tolist() == [7, 0, 7, 0, 0]
     assert serve_free(present, 7, 0, queue[:0]).size == 0
+
+
+OWNERS = ("o0", "o1", "o2", "o3")
+SHARES = [
+    {"owners": OWNERS[:3]},
+    {"shares": {"o0": 3, "o1": 1}},
+    {"shares": {"o0": 2, "o1": 0.5, "guests/": 1}, "newcomers": "guests/"},
+]
+RULES = st.fixed_dictionaries(
+    {
+        "income": st.sampled_from([0.3, 0.5, 0.7, 1.0]),
+        "carry_rounds": st.sampled_from([4.0, 20.0, 200.0]),
+        "start": st.sampled_from([0.0, 0.5, 1.0]),
+        "patience": st.integers(0, 6),
+        "margin": st.sampled_from([0.0, 1.0, 5.0]),
+    }
+)
+
+
+def markets(seed, n, nodes, horizon, max_delay, shares, rules):
+    """Return the same drawn jobs and rules as a market of the package and as the naive one."""
+    rng, jobs, twins, fates = np.random.default_rng(seed), [], [], {}
+    busiest = rng.random() * 4 + 1  # the larger, the more jobs are of the first owner
+    for i, birth in enumerate(np.sort(rng.integers(1, horizon, n)).tolist()):
+        name, owner = f"j{i}", OWNERS[int(4 * rng.random() ** busiest)]
+        durations, chances = LAWS[rng.integers(len(LAWS))]
+        width = int(min(nodes, np.ceil(nodes / 8 * rng.geometric(0.4)) if rng.random() < 0.7 else rng.geometric(0.4)))
+        last = birth + int(rng.integers(0, 40))
+        arrivals = [birth, birth + int(rng.integers(0, 4))]
+        arrival = [*arrivals, None][rng.choice(3, p=[0.6, 0.35, 0.05])]
+        duration = int(rng.choice([*durations, rng.integers(1, 16)]))
+        every, seen = int(rng.choice([0, 0, 2, 3])) or None, rng.random() < 0.3 and duration in durations
+        rank, mean = int(rng.integers(1, 10)), float(np.dot(durations, chances))
+        value = float(rng.integers(1, 9)) * width  # equal importance is not rare
+        curve = RankValue.of(rank, last, width, mean) if rng.random() < 0.3 else DeadlineValue(value, last)
+        points = [(t, d, p / 2, d if seen else None) for t in arrivals for d, p in zip(durations, chances, strict=True)]
+        truth = StatementOfWork(birth, width, curve, points, checkpoint=every)
+        jobs.append(Job(name, owner, truth, arrival, duration, duration if seen else None))
+        law = [(duration, 1.0)] if seen else list(zip(durations, chances, strict=True))
+        useful = min(last, birth + max_delay - 1, horizon + 1)
+        twin_rank = rank if isinstance(curve, RankValue) else None
+        twins.append(naive_credits.Job(name, owner, width, law, useful, curve.value, twin_rank, every))
+        fates[name] = (arrival, duration)
+    sizes = {**SIZES, "max_concurrency": nodes, "max_delay": max_delay}
+    market = Credits(nodes, horizon, **shares, **rules, **sizes)
+    known = shares.get("shares") or dict.fromkeys(shares["owners"], 1)
+    twin = naive_credits.Market(
+        nodes, known, rules["income"], rules["carry_rounds"], rules["start"], rules["patience"], rules["margin"],
+        SIZES["max_duration"], guests=shares.get("newcomers"),
+    )  # fmt: skip
+    return market, jobs, twin, twins, fates
+
+
+def said(events):
+    return [(event.kind.value, event.job) for event in events]
+
+
+@settings(max_examples=many(60, least=15))
+@given(
+    seed=st.integers(0, 10**6),
+    sizes=st.sampled_from([(8, 8), (30, 8), (60, 40), (200, 60)]),
+    nodes=st.sampled_from([8, 50]),
+    max_delay=st.sampled_from([15, 100]),
+    shares=st.sampled_from(SHARES),
+    rules=RULES,
+)
+def test_drawn_markets_are_those_of_the_naive_model(seed, sizes, nodes, max_delay, shares, rules):
+    n, horizon = sizes
+    market, jobs, twin, twins, fates = markets(seed, n, nodes, horizon, max_delay, shares, rules)
+    loop, owners = MarketLoop(market), TruthfulOwners(jobs)
+    for expected in twin.play(twins, fates, horizon):
+        owners.act(loop)
+        assert said(loop.clear()) == expected
+        for job in twin.jobs:
+            found = market.class_of(job.name)
+            if job.name not in twin.completed:
+                assert (found.name, found.paid) == ("free" if job.regular is None else "regular", job.paid)
+        if twin.now % 8 == 1 and twin.now <= horizon:
+            width, last = twin.now % nodes + 1, min(twin.now + 12, horizon + 1)
+            law = [(twin.now, 4, 1.0, None)]
+            report = StatementOfWork(twin.now, width, DeadlineValue(8.0, last), law)
+            for owner in OWNERS:
+                assert market.outlook(report, owner) == twin.outlook(width, [(4, 1.0)], last, 8.0, owner)
+    assert market.purses.names == list(twin.owners)
+    for name, of_twin in (("held", "purse"), *((each, each) for each in ("earned", "spent", "expired"))):
+        assert getattr(market.purses, name).tolist() == [getattr(each, of_twin) for each in twin.owners.values()]
+    of_both = (market.upgrades, twin.upgrades)
+    found, expected = (sorted(map(astuple, each), key=lambda row: (row[2], row[0])) for each in of_both)
+    assert str(found) == str(expected)  # nan is not equal to itself
+    found = market.statistics()
+    assert {name: found[name] for name in twin.counts} == pytest.approx(twin.counts)
+    assert said(loop.close()) == twin.close(twins)
