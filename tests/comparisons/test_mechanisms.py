@@ -1,0 +1,273 @@
+"""A comparison's rows against single runs, its summary by hand, and what is known of each mechanism."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compared_markets import JOB, LONG_AND_SHORT, MAYBE, SIX_FOR_FIVE, three_users
+from marketsched.comparisons.comparing import compare
+from marketsched.comparisons.mechanisms import COUNTED, MechanismContest, summary_table
+from marketsched.config.named_mechanisms import named_mechanisms
+from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.play import optimum as optimum_module
+from marketsched.play.running import run
+from marketsched.results.paired_statistics import ratio_of_means
+from refusals import refused
+
+# -- rows of a seed ----------------------------------------------------------------------------------------
+
+
+def test_every_figure_of_a_row_is_that_of_a_run_alone():
+    """Also what owners get, and the rival's; the optimum of a seed is the worth of the two dearest that come."""
+    names = ["posted-price", "first-come:price=2", "posted-price:eviction=running"]
+    found, base = compare(MAYBE, names, 3, seed=4, against="first-come"), Scenario.from_dict(MAYBE)
+    assert found.runs[["seed", "mechanism"]].values.tolist() == [
+        [s, m] for s in (4, 5, 6) for m in (*names, "first-come")
+    ]
+    chosen = {each.label: each.scenario for each in named_mechanisms(base, [*names, "first-come"])}
+    alone = {(s, m): run(each, s, optimum=False) for s in (4, 5, 6) for m, each in chosen.items()}
+    optima = set()
+    for row in found.runs.to_dict("records"):
+        seed, played = row["seed"], alone[(row["seed"], row["mechanism"])]
+        assert {name: row[name] for name in COUNTED} == {name: played.outcome[name] for name in COUNTED}
+        came = [job for job in base.workload_of(seed).jobs if job.arrival is not None]
+        best = sum(sorted((job.truth.value.value for job in came), reverse=True)[:2])
+        assert (row["opt_low"], row["opt_high"], row["opt_kind"]) == (best, best, "exact")
+        assert row["first_come"] == alone[(seed, "first-come")].outcome["welfare"] and row["best_flat"] == best
+        assert np.isnan(row["best_flat_known"])
+        optima.add(best)
+    assert len(optima) > 1
+    pairs = found.tables["against"]
+    assert pairs["mechanism"].unique().tolist() == names and found.meta["against"] == "first-come"
+    for row in pairs.to_dict("records"):
+        jobs = [alone[(row["seed"], name)].jobs for name in (row["mechanism"], "first-come")]
+        both = jobs[0]["start"].notna() & jobs[1]["start"].notna()
+        worth = sum(job.truth.value.value for job in base.workload_of(row["seed"]).jobs if job.arrival is not None)
+        assert (row["jobs"], row["both_start"]) == (jobs[0]["arrival"].notna().sum(), both.sum())
+        for place, own in zip(("first", "second"), jobs, strict=True):
+            assert row[f"{place}_own"] == pytest.approx(own["value"].sum() / worth)
+            waits = (own["start"] - own["arrival"])[both].astype(float).mean()
+            assert row[f"{place}_wait_rounds"] == pytest.approx(waits, nan_ok=True)
+
+
+def test_a_best_schedule_is_worth_what_anybody_earned_and_steps_are_named(monkeypatch):
+    """A bound that rounding leaves below what a mechanism earned is lifted; each step is told before it begins."""
+    contest, told = MechanismContest(Scenario.from_dict(LONG_AND_SHORT), ["bid-price", "first-come"], None, 0.0), []
+    monkeypatch.setattr(
+        "marketsched.comparisons.flat_prices.optimum_bracket",
+        lambda *_, seconds: optimum_module.Bracket(1.0, 2.0, "lp"),
+    )
+    rows = contest.play(3, 0, told.append)["runs"]
+    best = max(row["welfare"] for row in rows)
+    assert best > 2.0 and {(row["opt_low"], row["opt_high"], row["opt_kind"]) for row in rows} == {(best, best, "lp")}
+    steps = ("bid-price", "first-come", "first-come at flat prices", "best schedule in hindsight")
+    assert told == [f"seed 3, {step}" for step in steps] and contest.steps == len(told)
+
+
+@pytest.mark.slow
+def test_opt_is_enclosed_where_it_is_not_known(monkeypatch):
+    exact = compare(MAYBE, ["posted-price"], runs=4)
+    bounds = compare(MAYBE, ["posted-price"], runs=4, optimum_seconds=0)
+    assert set(bounds.runs["opt_kind"]) == {"dual"}
+    monkeypatch.setattr(optimum_module, "MOST_EXACT", 0)
+    programs = compare(MAYBE, ["posted-price"], runs=4)
+    assert set(programs.runs["opt_kind"]) <= {"lp", "dual"}
+    for other in (bounds, programs):
+        assert (other.runs["opt_low"] <= exact.runs["opt_low"] + 1e-9).all()
+        assert (other.runs["opt_high"] >= exact.runs["opt_high"] - 1e-9).all()
+        row, known = other.summary.iloc[0], exact.summary.iloc[0]
+        assert row["ratio_low"] <= known["ratio_low"] + 1e-12
+        assert row["ratio_high"] >= known["ratio_high"] - 1e-12
+
+
+# -- the summary -------------------------------------------------------------------------------------------
+
+
+def hand_made():
+    rows = []
+    for seed, (optimum, high, welfare) in enumerate([(10, 10, {"a": 8, "b": 5}), (20, 22, {"a": 8, "b": 15})]):
+        kind = "exact" if optimum == high else "dual"
+        for name, earned in welfare.items():
+            about = {"seed": seed, "mechanism": name, "welfare": float(earned), "revenue": 1.0, "jobs": 4}
+            about |= {"completed": 2, "seconds": 0.5 + seed, "opt_low": float(optimum), "opt_high": float(high)}
+            about |= {"opt_kind": kind, "own": earned / 20, "own_q10": 0.25, "own_worst": 0.0}
+            rows.append(dict.fromkeys(COUNTED, 0) | about)  # also of columns that somebody adds
+    return pd.DataFrame(rows)
+
+
+def test_the_summary_of_hand_made_runs():
+    table = summary_table(hand_made(), ["a", "b"], 0.95, "b").set_index("mechanism")
+    assert table.loc["a", ["ratio_low", "ratio_high"]].tolist() == [30 / 16, 2.0]
+    assert table.loc["b", ["ratio_low", "ratio_high"]].tolist() == [1.5, 1.6]
+    assert table["behind"].tolist() == [1 - 16 / 20, 0.0]  # b wins: 20 against 16
+    assert not (table["interval_low"] > table["ratio_low"]).any()  # none for b: two runs tell too little
+    assert table["losses_seen"].tolist() == [2, 2] and table["bounded_runs"].tolist() == [2, 2]
+    assert table["exact_optima"].tolist() == [1, 1] and table["runs"].tolist() == [2, 2]
+    assert table["welfare_share"].tolist() == [8 / 16, 10 / 16] and table["revenue_share"].tolist() == [1 / 16] * 2
+    assert table["welfare"].tolist() == [8.0, 10.0] and table["revenue"].tolist() == [1.0, 1.0]
+    assert table["completed_share"].tolist() == [0.5, 0.5] and table["seconds"].tolist() == [1.0, 1.0]
+    assert table["own"].tolist() == [8 / 20, 10 / 20]
+    assert table["over_rival"].tolist() == [(3 - 7) / 32, 0.0]
+    more = pd.concat([hand_made().assign(seed=lambda runs, k=k: runs["seed"] + 2 * k) for k in range(8)])
+    ends = summary_table(more, ["a", "b"], 0.95)[["behind_low", "behind", "behind_high"]].to_numpy()
+    a, b = (more.loc[more["mechanism"] == name, "welfare"] for name in "ab")
+    share = ratio_of_means(a, b, confidence=0.95)
+    assert ends[0] == pytest.approx([1 - share.high, 0.2, 1 - share.low]) and ends[1].tolist() == [0, 0, 0]
+    assert ends[0][0] < 0.2 < ends[0][2]
+    nothing = summary_table(hand_made().assign(opt_low=0.0, opt_high=0.0, jobs=0, completed=0), ["a"], 0.95)
+    assert nothing[["welfare_share", "revenue_share"]].isna().all(axis=None) and nothing["completed_share"].item() == 0
+    assert nothing["bounded_runs"].item() == 0
+
+
+def test_w4_is_five_fourths_and_first_come_is_best():
+    found = compare(SIX_FOR_FIVE, ["exponential", "first-come", "first-come:price=5"], runs=2)
+    table = found.summary.set_index("mechanism")
+    assert table["welfare"].tolist() == [16.0, 20.0, 0.0]
+    assert table["revenue"].tolist() == [3.75, 0.0, 0.0]
+    assert table["ratio_low"].tolist() == table["ratio_high"].tolist() == [1.25, 1.0, np.inf]
+    assert table.loc["exponential", "promised_ratio"] == pytest.approx(4 * np.log(32))
+    assert table["promise_holds"].tolist() == [True, False, False]
+    assert set(found.runs["opt_kind"]) == {"exact"}
+
+
+# -- who takes part ----------------------------------------------------------------------------------------
+
+
+def test_tokens():
+    base = Scenario.from_dict(MAYBE)
+    found = named_mechanisms(
+        base, ["scenario", "exponential:epsilon=0.25", "first-come:price=0.5", "posted-price:eviction=running"]
+    )
+    first, exponential, first_come, running = (each.scenario.mechanism for each in found)
+    assert first == base.mechanism
+    assert (exponential.name, exponential.epsilon, exponential.pricing.kind) == ("exponential", 0.25, "exponential")
+    assert (first_come.pricing.kind, first_come.pricing.prices) == ("posted", (0.5,))
+    assert (running.eviction, running.pricing) == ("running", base.mechanism.pricing)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        ([], InvalidParameterError, "expected at least one name"),
+        ("posted-price", InvalidParameterError, "expected at least one name"),
+        (["posted-price", "posted-price"], InvalidParameterError, "'posted-price' is named twice"),
+        (["posted-price:epsilon"], InvalidParameterError, "'epsilon': expected name:key=value"),
+        (["posted-price:capacity=9"], InvalidParameterError, "changes capacity: expected the same market for all"),
+        (["posted-price:epsilon=2"], InvalidParameterError, r"mechanism 'posted-price:epsilon=2': .*epsilon = 2"),
+        (["lottery"], (InvalidParameterError, UnknownNameError), "lottery"),
+    ],
+)
+def test_wrong_tokens(tokens, error, message):
+    with pytest.raises(error, match=message):
+        named_mechanisms(Scenario.from_dict(MAYBE), tokens)
+
+
+def test_the_rival_joins_the_others_and_of_two_it_is_the_second():
+    base, contest = Scenario.from_dict(MAYBE), MechanismContest
+    alone, pair, more = ["posted-price"], ["posted-price", "first-come"], ["posted-price", "first-come", "vcg"]
+    found = [(x.labels, x.rival) for x in (contest(base, names, None, 0.0) for names in (alone, pair, more))]
+    assert found == [(alone, None), (pair, "first-come"), (more, None)]
+    joined = contest(base, ["posted-price"], None, 0.0, against="vcg")
+    assert (joined.labels, joined.rival) == (["posted-price", "vcg"], "vcg")
+    listed = contest(base, pair, None, 0.0, against="posted-price")
+    assert (listed.labels, listed.rival) == (pair, "posted-price")
+    message = "against = 'vcg': expected another mechanism than the one compared"
+    refused(lambda: contest(base, ["vcg"], None, 0.0, against="vcg"), message, error=InvalidParameterError)
+    refused(
+        lambda: compare("cluster-pai", against="ogasched"), "against: expected a market", error=InvalidParameterError
+    )
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "three.csv"
+    path.write_text(three_users())
+    return path
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_owners_of_a_log_are_compared_with_the_one_that_is_named(log_file):
+    """Differences to the rival, and owner by owner, are those of the tables of runs and owners."""
+    found = compare(log_file, ["easy-backfill", "first-come"], runs=3, against="fair-share")
+    assert found.meta["against"] == "fair-share" and found.meta["mechanisms"][-1] == "fair-share"
+    runs = found.runs.pivot(index="seed", columns="mechanism", values="welfare")
+    best = found.runs.drop_duplicates("seed").set_index("seed")["opt_high"]
+    for row in found.records():
+        wanted = ((runs[row["mechanism"]] - runs["fair-share"]) / best).mean()
+        assert row["over_rival"] == pytest.approx(wanted)
+    owners = found.tables["owners"].set_index(["mechanism", "seed", "owner"])["own"]
+    for row in found.tables["against"].to_dict("records"):
+        key = row["seed"], row["owner"]
+        assert row["first_own"] == pytest.approx(owners[(row["mechanism"], *key)], nan_ok=True)
+        assert row["second_own"] == pytest.approx(owners[("fair-share", *key)], nan_ok=True)
+
+
+# -- what is known of each ---------------------------------------------------------------------------------
+
+
+def test_rows_state_what_is_known_of_truth():
+    found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=1, optimum_seconds=0)
+    assert found.summary["truthful"].tolist() == ["proved", "fails", "fails", "up to regret"]
+    lies = ["", "a part of its value", "says 1, is worth 5: gains 5 credits", ""]  # over several rounds vcg is none
+    assert found.summary["truthful_but"].tolist() == lies
+
+
+@pytest.mark.slow
+def test_a_mechanism_of_ones_own_is_searched_in_tiny_markets(tmp_path):
+    """Half of the bid invites lies, a flat rate does not; a rule that cannot be played there says nothing."""
+    rule = """
+from marketsched.mechanisms import RoundAuction, Settlement
+
+class Share(RoundAuction):
+    def settle(self, bids, free):
+        answer = [None] * bids.worth.size
+        for i in range(bids.worth.size):
+            if bids.nodes[i] <= free and bids.worth[i] > self.rate * bids.nodes[i] * bids.rounds[i]:
+                answer[i], free = self.pays(bids.nodes[i]), free - bids.nodes[i]
+        return answer
+
+class Half(Share):
+    rate = 0.0
+    def pays(self, nodes):
+        return Settlement(share=0.5)
+
+class Flat(Share):
+    rate = 2.0
+    def pays(self, nodes):
+        return Settlement(rate=2.0 * nodes)
+
+class Broken(Flat):
+    def settle(self, bids, free):
+        if self.capacity < 5:
+            raise ZeroDivisionError
+        return super().settle(bids, free)
+"""
+    path = tmp_path / "mine_in_tiny_markets.py"
+    path.write_text(rule)
+    found = compare(SIX_FOR_FIVE, [f"{path}:{name}" for name in ("Half", "Flat", "Broken")], runs=1)
+    assert found.summary["truthful"].tolist() == ["fails", "searched", "unknown"]
+    assert found.summary["truthful_but"][0].endswith("credits") and not found.summary["truthful_but"][1]
+
+
+def test_what_is_promised():
+    hidden = {**SIX_FOR_FIVE, "workload": {**SIX_FOR_FIVE["workload"]}}
+    points = [{"arrival": 1, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
+    hidden["workload"]["jobs"] = [{"name": "A", **JOB, "requirements": points}]
+    assert "durations hidden" in compare(hidden, ["exponential"], runs=1).summary["promise_conditions"][0]
+    liars = {**SIX_FOR_FIVE, "owners": {"misreporting": 1.0, "strategy": {"kind": "scale-value", "factor": 0.5}}}
+    assert "some owners misreport" in compare(liars, ["exponential"], runs=1).summary["promise_conditions"][0]
+
+
+def test_bundles_for_known_laws_carry_their_guarantee():
+    job = {"name": "batch", "birth": 1, "copies": 30, "statements": [{"probability": 1, **JOB}]}
+    job["statements"][0].pop("birth")
+    market = {
+        "name": "known",
+        "workload": {**SIX_FOR_FIVE["workload"], "kind": "mixtures", "capacity": 16, "jobs": [job]},
+    }
+    table = compare(market, ["stochastic", "first-come"], runs=2).summary.set_index("mechanism")
+    assert not table.loc["stochastic", "promise_holds"]  # in the relaxed problem it does
+    assert table.loc["stochastic", "ratio_high"] <= table.loc["stochastic", "promised_ratio"]
+    assert "Lemma E.3" in table.loc["stochastic", "promise_conditions"]
