@@ -254,7 +254,7 @@ class AddDuration(Misreport):
         return self.share if self.rounds else 0.0
 
     def words(self, truth: StatementOfWork) -> str:
-        by = f"{abs(self.rounds)} rounds {'shorter' if self.rounds < 0 else 'longer'}"
+        by = f"{count_of(abs(self.rounds), 'round')} {'shorter' if self.rounds < 0 else 'longer'}"
         return f"moves {figure(self.share, 0.0, 3)} of its likeliest case to one that is {by}"
 
 
