@@ -104,7 +104,8 @@ LIES: dict[str, list[Misreport]] = {
     ],
     "shapes": [
         LeaveOutShape(0), LeaveOutShape(1), LeaveOutShape(2), PutShapeFirst(1), LeaveOutKind("a"), LeaveOutKind("c"),
-        AddKind("c", 2.0), AddKind("d"), AddKind("d", 1.75), SwapKinds("a", "c"), StretchOnKind("a", 1.5), StretchOnKind("c", 0.1),
+        AddKind("c", 2.0), AddKind("d"),
+        AddKind("d", 1.75), SwapKinds("a", "c"), StretchOnKind("a", 1.5), StretchOnKind("c", 0.1),
         ScaleDemand("gpu", 0.25), ScaleDemand("gpu", 1.5), ScaleDemand("cpu", 1.25), ScaleDemand("x", 2.0),
         ScaleTasks(2.0), ScaleTasks(0.2), TasksPerNode(1), AddDummyShape(), AddDummyShape(True), ClaimWorth(1, 0.75),
         ScaleDuration(2.0), CopyLaw(0), AddDuration(1), InflateConcurrency(1), ShiftArrival(1),

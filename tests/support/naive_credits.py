@@ -111,13 +111,21 @@ class Market:
     def kappa(self):
         return self.real / self.expected
 
-    def usual(self, width):
-        """Return the mean that jobs so wide usually announce: of all, where none of them has left lately."""
-        rounds, jobs = self.announced[self.band(width)]
+    def usual_in(self, band):
+        """Return the mean that jobs of a band usually announce: of all, where none of it has left lately."""
+        rounds, jobs = self.announced[band]
         if jobs > 0.5:
             return rounds / jobs
         rounds, jobs = (sum(pair[k] for pair in self.announced.values()) for k in (0, 1))
         return rounds / jobs if jobs else 4.0
+
+    def usual(self, width):
+        return self.usual_in(self.band(width))
+
+    @property
+    def load(self):
+        """Return the offered load, as a part of the machine."""
+        return self.offered / self.rounds / self.nodes
 
     def needed(self, owner):
         """Return the credits that an owner's regular jobs still take, a round at least."""
@@ -307,11 +315,10 @@ class Market:
             if victims is None:
                 continue
             lost = sum(each.width * (self.now - each.start) for each in victims)
-            load = self.offered / self.rounds / self.nodes
             own, behind = (
                 sum(each.width * self.usual(each.width) for each in jobs) for jobs in ([job], waiting[place + 1 :])
             )
-            if victims and patient and lost > 1.5 * max(1.0, load) ** 3 * (own + 2 * behind):
+            if victims and patient and lost > 1.5 * max(1.0, self.load) ** 3 * (own + 2 * behind):
                 continue
             for each in victims:
                 self.take_back(each)

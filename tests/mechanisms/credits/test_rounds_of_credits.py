@@ -11,8 +11,6 @@ import naive_credits
 from credit_markets import LAWS, SIZES
 from draws import many
 from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop
-from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, RankValue, StatementOfWork
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.departures import Usual
@@ -176,8 +174,21 @@ def markets(seed, n, nodes, horizon, max_delay, shares, rules):
     return market, jobs, twin, twins, fates
 
 
-def said(events):
-    return [(event.kind.value, event.job) for event in events]
+def rounds_of(market, jobs, fates, ending):
+    """Yield the events of each round, as the protocol says them; ``ending`` names the runs that end in it."""
+    while market.round <= market.horizon:
+        now = market.round
+        for job in jobs:
+            if job.truth.birth == now:
+                market.submit(job.name, job.truth, owner=job.owner)
+        for job in jobs:
+            if fates[job.name][0] == now:
+                market.arrive(job.name, job.signal)
+        events = market.advance()
+        events += [market.complete(name) for name in ending()]
+        assert all((e.round, e.payment) == (now, 0.0) for e in events)
+        assert all(e.completion == (now + 1 if e.kind.value == "complete" else None) for e in events)
+        yield [(e.kind.value, e.job) for e in events]
 
 
 @settings(max_examples=many(60, least=15), phases=[Phase.explicit, Phase.reuse, Phase.generate])  # seeds do not shrink
@@ -192,10 +203,12 @@ def said(events):
 def test_drawn_markets_are_those_of_the_naive_model(seed, sizes, nodes, max_delay, shares, rules):
     n, horizon = sizes
     market, jobs, twin, twins, fates = markets(seed, n, nodes, horizon, max_delay, shares, rules)
-    loop, owners = MarketLoop(market), TruthfulOwners(jobs)
+    expected = []
+    rounds = rounds_of(market, jobs, fates, lambda: [name for kind, name in expected if kind == "complete"])
     for expected in twin.play(twins, fates, horizon):
-        owners.act(loop)
-        assert said(loop.clear()) == expected
+        assert next(rounds) == expected
+        assert market._usual.kappa == twin.kappa and market._offered.share == twin.load
+        assert market._usual.rounds.tolist() == pytest.approx([twin.usual_in(band) for band in range(5)], rel=1e-12)
         for job in twin.jobs:
             found = market.class_of(job.name)
             if job.name not in twin.completed:
@@ -214,4 +227,4 @@ def test_drawn_markets_are_those_of_the_naive_model(seed, sizes, nodes, max_dela
     assert str(found) == str(expected)  # nan is not equal to itself
     found = market.statistics()
     assert {name: found[name] for name in twin.counts} == pytest.approx(twin.counts)
-    assert said(loop.close()) == twin.close(twins)
+    assert [(e.round, e.kind.value, e.job) for e in market.close()] == [(horizon, *e) for e in twin.close(twins)]
