@@ -85,7 +85,7 @@ def shown(figure: Figure) -> Figure:
     return figure
 
 
-DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), "-")
+DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (5, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)))
 
 
 def look(place: int) -> dict[str, Any]:

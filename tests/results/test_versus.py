@@ -2,9 +2,12 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+from marketsched.results.versus import COLUMNS, directions, paired_owners, versus_table
 from marketsched.results.versus_view import GAIN, LOSS, OPEN, versus_figure, versus_sentences, versus_view
 
 
@@ -60,3 +63,32 @@ def test_the_figure_shows_every_owner_from_the_largest_loss_on():
             assert span[:, 1] == pytest.approx([scale * (change - half), scale * (change + half)])
         worst = "loses" if place else "waits"
         assert not points and [text.get_text().strip() for text in axes.texts] == [worst]
+
+
+def test_pairs_by_hand():
+    """Waits are of jobs that both start, values of all that arrived."""
+    jobs = {"owner": ["ann", "bob", "ann", "ann", "bob"], "arrival": pd.array([1, 1, 2, 3, None], dtype="Int64")}
+    first = pd.DataFrame(
+        {**jobs, "start": pd.array([2, None, 5, None, None], dtype="Int64"), "value": [4.0, 0, 2, 0, 9]}
+    )
+    second = pd.DataFrame({**jobs, "start": pd.array([1, 4, 3, 8, None], dtype="Int64"), "value": [4.0, 1, 0, 5, 9]})
+    table = paired_owners(first, second, np.array([4.0, 0.0, 2.0, 10.0, 9.0])).set_index("owner")
+    assert list(table.columns) == list(COLUMNS[1:]) and table.index.tolist() == ["ann", "bob"]
+    assert table.loc["ann"].tolist() == [3, 2, (1 + 3) / 2, (0 + 1) / 2, 6 / 16, 9 / 16]
+    assert table.loc["bob", ["jobs", "both_start"]].tolist() == [1, 0] and table.loc["bob"][2:].isna().all()
+
+
+def test_changes_are_paired_seed_by_seed():
+    """Seeds without a wait are in no mean of it, and one seed has no interval."""
+    own, wait = [0.5, 0.7, 0.8], [4.0, 1.0, np.nan]
+    pairs = pd.DataFrame({"owner": "ann", "jobs": [3, 4, 8], "both_start": 2, "first_own": own, "second_own": 0.4})
+    pairs = pairs.assign(first_wait_rounds=wait, second_wait_rounds=[1.0, 2.0, 3.0])
+    (row,) = versus_table(pairs, 0.9).to_dict("records")
+    low, high = stats.t.interval(0.9, 2, np.mean(own) - 0.4, stats.sem(own))
+    assert [row["own_low"], row["own"], row["own_high"]] == pytest.approx([low, (low + high) / 2, high])
+    low, high = stats.t.interval(0.9, 1, 1.0, stats.sem([3.0, -1.0]))
+    assert [row["wait_rounds_low"], row["wait_rounds_high"]] == pytest.approx([low, high]) and row["jobs"] == 5
+    (alone,) = versus_table(pairs[:1], 0.9).to_dict("records")
+    assert alone["own"] == pytest.approx(0.1) and np.isnan(alone["own_low"])
+    table = pd.DataFrame({"own_low": [0.1, -0.3, -0.1, np.nan, 0.0], "own_high": [0.2, -0.1, 0.1, np.nan, 0.0]})
+    assert directions(table, "own").tolist() == [1, -1, 0, 0, 0]
