@@ -24,7 +24,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter
 from rich.console import Console, Group
 
@@ -134,46 +136,63 @@ def printed(view: Group | None, width: int = WIDTH) -> str:
 
 def described(figure: Figure) -> Iterator[str]:
     """Say what a figure has on it, in words and numbers of four digits."""
-    yield f"  {short(figure.get_size_inches())} inches"
-    yield from (f"  text: {text.get_text()}" for text in figure.texts)
+    yield f"  {rounded(figure.get_size_inches())} inches"
+    yield from (f"  {written(text)}" for text in figure.texts)
     yield from (f"  legend: {words(legend)}" for legend in figure.legends)
     for number, axes in enumerate((each for each in figure.axes if each.get_visible()), 1):
-        yield f"  panel {number}: {axes.get_title(loc='left')}"
+        yield f"  panel {number} over {rounded(axes.get_position().extents)}: {axes.get_title(loc='left')}"
         yield from (f"    {line}" for line in of_panel(axes))
 
 
 def of_panel(axes: Axes) -> Iterator[str]:
     for name, axis, ends in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
-        shown = isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter)
-        labels = " | ".join(" ".join(each.get_text().split()) for each in axis.get_ticklabels()) if shown else ""
+        low, high = sorted(ends)
+        ticks = [f"{x + 0.0:.4g}" for x in axis.get_majorticklocs() if low <= x <= high]
+        if isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+            ticks = [" ".join(each.get_text().split()) for each in axis.get_ticklabels()]
         scale = "" if axis.get_scale() == "linear" else f", {axis.get_scale()}"
-        yield f"{name} {short(ends)}{scale}: {' '.join(axis.label.get_text().split())}" + (labels and f" [{labels}]")
+        yield f"{name} {rounded(ends)}{scale}: {' '.join(axis.label.get_text().split())} [{' | '.join(ticks)}]"
     for line in axes.lines:
-        look = f"{to_hex(line.get_color())} {line.get_linestyle()}{line.get_marker()}".replace("None", "")
-        yield f"line {look}: {short(line.get_xdata())}; {short(line.get_ydata())}"
+        yield f"line {drawn(line)}: {rounded(line.get_xdata())}; {rounded(line.get_ydata())}"
     for patch in (each for each in axes.patches if isinstance(each, Rectangle)):
         corner, size = (patch.get_x(), patch.get_y()), (patch.get_width(), patch.get_height())
-        yield f"bar {to_hex(patch.get_facecolor())}: at {short(corner)}, size {short(size)}"
+        yield f"bar {to_hex(patch.get_facecolor())}: at {rounded(corner)}, size {rounded(size)}"
     for found in axes.collections:
         if isinstance(found, QuadMesh):
             continue  # of a colour bar
         spans = found.get_segments() if isinstance(found, LineCollection) else [p.vertices for p in found.get_paths()]
         colours = found.get_color() if isinstance(found, LineCollection) else found.get_facecolor()
-        yield f"{type(found).__name__} {to_hex(colours[0])}: {' | '.join(short(span) for span in spans)}"
+        yield f"{type(found).__name__} {to_hex(colours[0])}: {' | '.join(rounded(span) for span in spans)}"
     for image in axes.images:
         pixels = np.asarray(image.get_array().filled(np.nan) if hasattr(image.get_array(), "filled") else 0)
         pixels = pixels if pixels.ndim else np.asarray(image.get_array())
-        yield f"image over {short(image.get_extent())}, {image.origin}: {' | '.join(short(row) for row in pixels)}"
-    yield from (f"text at {short(text.get_position())}: {text.get_text()!r}" for text in axes.texts)
+        yield f"image over {rounded(image.get_extent())}, {image.origin}: {' | '.join(rounded(row) for row in pixels)}"
+    yield from (written(text) for text in axes.texts)
     if axes.get_legend():
         yield f"legend: {words(axes.get_legend())}"
 
 
+def drawn(line: Line2D) -> str:
+    """Say how a line looks: colour, dashes and width, marker and its size, what lies above others."""
+    dashes, marker = line.get_linestyle(), line.get_marker()
+    look = [to_hex(line.get_color()), *([] if dashes == "None" else [f"{dashes}{line.get_linewidth():g}"])]
+    look += [] if marker == "None" else [f"{marker}{line.get_markersize():g} {to_hex(line.get_markerfacecolor())}"]
+    return " ".join(
+        [*look, f"above {line.get_zorder():g}", *([f"alpha {line.get_alpha():g}"] if line.get_alpha() else [])]
+    )
+
+
+def written(text: Text) -> str:
+    return f"text {text.get_fontsize():g} at {rounded(text.get_position())}: {text.get_text()!r}"
+
+
 def words(legend: Any) -> str:
-    return " | ".join(text.get_text() for text in legend.get_texts())
+    handles = (f" {drawn(each)}" if isinstance(each, Line2D) else "" for each in legend.legend_handles)
+    texts = (text.get_text() for text in legend.get_texts())
+    return f"{legend._ncols} across, " + " | ".join(f"{text}{look}" for text, look in zip(texts, handles, strict=True))
 
 
-def short(numbers: Any) -> str:
+def rounded(numbers: Any) -> str:
     """Write numbers with four digits, points of a line as ``x,y``."""
     array = np.asarray(numbers, dtype=np.float64)
     if array.ndim == 2:
@@ -245,13 +264,11 @@ def test_owners_under_several_loads():
     ]  # fmt: skip
     figure = owners_figure(pd.DataFrame(rows), "many", "seed 0", ["mine", "theirs"])
     assert len(figure.axes) == MOST_PANELS and figure.texts[1].get_text() == "seed 0; grey: 1 more"
-    for load, axes in zip(loads, figure.axes, strict=False):
+    for at, axes in zip(loads, figure.axes, strict=False):
         grey, *colours, _ = axes.lines
         assert [line.get_color() for line in colours] == [look(i)["color"] for i in range(2)] != [grey.get_color()]
         for line in (grey, *colours):  # two owners with five jobs or more, in the middle of their halves
-            assert line.get_xdata() == pytest.approx([25, 75]) and line.get_ydata() == pytest.approx(
-                [25 + load, 50 + load]
-            )
+            assert line.get_xdata() == pytest.approx([25, 75]) and line.get_ydata() == pytest.approx([25 + at, 50 + at])
     alone = pd.DataFrame(rows)[lambda table: table["owner"] != "bob"]
     assert owners_figure(alone, "few", "seed 0", names) is None
     nobody = {f"{name}{end}": np.nan for name in ("own", "own_q10", "own_worst") for end in ("", "_low", "_high")}

@@ -156,3 +156,14 @@ def test_a_share_weighs_runs_by_what_could_be_earned():
     assert share_of_means([1.0, 3.0], [10.0, 30.0]) == pytest.approx((0.1, 0.1, 0.1)) and not rest.any()
     assert np.isnan(share_of_means([1.0], [0.0])).all()
     assert (ratio(3.0, 2.0), [np.isnan(ratio(*pair)) for pair in ((3.0, 0.0), (0.0, 2.0))]) == (1.5, [True, True])
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_credits_changes_no_share_and_no_ratio(unit):
+    """Also where some runs are worth nothing."""
+    above, below = np.array([3.0, 5.0, 4.0, 9.0, 0.0]), np.array([2.0, 5.0, 3.0, 4.0, 0.0])
+    assert share_of_means(unit * below, unit * above) == pytest.approx(share_of_means(below, above))
+    for least in (None, 1.0):
+        found, same = (ratio_of_means(x * above, x * below, least=least) for x in (unit, 1.0))
+        assert found == pytest.approx(same)
+    assert losses_seen(unit * above, unit * below) == losses_seen(above, below) == 3
