@@ -216,7 +216,8 @@ def _pooled_adagrad_kernel(jobs, capacities, step, prices, best, trace):  # type
         trace[i] = bound
         if bound < lowest:
             lowest = bound
-            best[:] = prices
+            for g, k, t in np.ndindex(prices.shape):
+                best[g, k, t] = prices[g, k, t]
         moved = False
         for g in range(n_pools):
             for k in range(n_resources):

@@ -279,7 +279,8 @@ def _lower_kernel(low, ahead, out):  # type: ignore[no-untyped-def]
     first, second, lower = low[:n], low[low.size - n :], out[:n]
     for i in range(n):
         lower[i] = second[i] if second[i] < first[i] else first[i]
-    out[n:] = low[n:]
+    for i in range(n, low.size):
+        out[i] = low[i]
 
 
 @njit(cache=True)

@@ -106,6 +106,11 @@ def _entries_kernel(prefix, pools, totals, worths, lengths, chances, values, rou
     n, q = lengths.shape
     size = values.size * n * q
     surpluses, found = np.empty(size), np.empty((3, size), np.int64)
+    shortest = np.empty(n, np.int64)
+    for o in range(n):
+        shortest[o] = lengths[o, 0]
+        for b in range(1, q):
+            shortest[o] = min(shortest[o], lengths[o, b])
     m = 0
     for s in range(values.size):
         for o in range(n):
@@ -114,7 +119,7 @@ def _entries_kernel(prefix, pools, totals, worths, lengths, chances, values, rou
                 repeated = False
                 for c in range(b):
                     repeated = repeated or lengths[o, c] == booked
-                if repeated or s + booked > rounds_left or s + lengths[o].min() >= values.size:
+                if repeated or s + booked > rounds_left or s + shortest[o] >= values.size:
                     continue
                 surplus = 0.0
                 for c in range(q):

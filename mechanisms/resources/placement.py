@@ -173,8 +173,10 @@ def _score_kernel(rule, demand, free, devices, kinds, size, device_parts, demand
     if rule == 0:
         return 0.0
     if rule == 3:
-        after[:] = free
-        rest[:] = devices
+        for k in range(free.size):  # as a slice the copy takes seconds to compile, for the text of an error
+            after[k] = free[k]
+        for k in range(devices.size):
+            rest[k] = devices[k]
         _take_kernel(demand, after, rest, kinds, device_parts, taken)
         before = _fragments_kernel(free, devices, kinds, device_parts, demands, shares)
         return _fragments_kernel(after, rest, kinds, device_parts, demands, shares) - before

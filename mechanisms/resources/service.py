@@ -76,8 +76,8 @@ _compiled = kernel_over(_room_kernel, _entries_kernel, _placed_kernel)
 def _serve_kernel(calendar, layout, options, lengths, chances, values, prefix, types, rule, now, rounds_left, phi):  # type: ignore[no-untyped-def]
     """Return what the job lost, the row of its option (-1: none), start after ``now``, length, placement and costs."""
     totals = np.empty(options.demand.shape, np.int64)
-    for o in range(totals.shape[0]):
-        totals[o] = options.tasks[o] * options.demand[o]
+    for o, k in np.ndindex(totals.shape):
+        totals[o, k] = options.tasks[o] * options.demand[o, k]
     surplus, rows, starts, booked = _entries_kernel(
         prefix, options.pool, totals, options.worth, lengths, chances, values, rounds_left, phi
     )

@@ -246,7 +246,8 @@ def _take_in_turn_kernel(  # type: ignore[no-untyped-def]
             if instance_order == 1:
                 score *= -1.0
             channels = channels[np.argsort(score, kind="mergesort")]
-        left[:] = requirements[port]
+        for k in range(n_types):
+            left[k] = requirements[port, k]
         wanted = True
         for channel in channels:
             if not wanted:

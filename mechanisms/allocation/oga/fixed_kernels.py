@@ -242,7 +242,8 @@ def primal_dual_kernel(rounds, pace, point, prices, sums, steps, dual_steps, cou
     betas, before = problem.betas, totals.copy()
     scaled = np.empty(betas.size)
     for _ in range(rounds):
-        before[:] = totals
+        for port, k in np.ndindex(totals.shape):
+            before[port, k] = totals[port, k]
         _primal_step(point, prices, steps, pace, counts, problem)
         for port in range(counts.size):
             for k in range(betas.size):
