@@ -1,20 +1,15 @@
 """What each kind of result prints and draws, from a stored folder, is the text beside it.
 
-Each folder of ``tests/golden/results`` is a result with few rows: tables as CSV, whose heads name the types of columns
-(``i`` integer, ``I`` integer or nothing, ``f`` and ``F`` float, ``b`` yes or no, ``s`` text or nothing, else text),
-``meta.json``, ``summary.json`` of a single run, and ``page.txt``, the text that is compared. Figures are made by hand,
-so that every sentence occurs, but for those on more rows than a page holds: these follow by themselves.
-After a change that is meant to change a page, ``GOLDEN=write pytest tests/results/test_golden_pages.py`` writes the
-texts anew; then read what changed (``git diff tests/golden/results``), as a user would.
+The folders are those of `stored_results`; ``page.txt`` in each is the text that is compared. Figures are made by hand,
+so that every sentence occurs, but for those on more rows than a page holds: these follow by themselves. After a
+change that is meant to change a page, ``GOLDEN=write pytest tests/results/test_golden_pages.py`` writes the texts anew;
+then read what changed (``git diff tests/golden/results``), as a user would.
 """
 
-import csv
 import io
 import json
 import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,12 +40,12 @@ from marketsched.results.owners_view import MOST_PANELS, owners_figure, owners_v
 from marketsched.results.panels import OKABE_ITO, look, short
 from marketsched.results.pools_figure import MOST_RESOURCES, SMOOTHED, pools_figure
 from marketsched.results.pools_view import pools_view
-from marketsched.results.result import Result, load
+from marketsched.results.result import Result
 from marketsched.results.sweep_kind import MOST_DRAWN, MOST_GROUPS, SweepKind, sweep_figure, sweep_table
 from marketsched.results.views import parts_of_view
 from marketsched.results.waits_view import MOST_USERS, users_view, wait_unit
+from stored_results import FOLDER, stored
 
-FOLDER = Path(__file__).resolve().parents[1] / "golden" / "results"
 WIDTH, NARROW = 110, 80  # of the page that commands print, and of a terminal into which it has to fit
 KINDS: dict[str, type[ResultKind]] = {
     "audit": AuditKind,
@@ -69,34 +64,6 @@ KINDS: dict[str, type[ResultKind]] = {
     "sweep": SweepKind,
     "sweep-killed": SweepKind,
 }
-
-
-def stored(name: str, folder: Path) -> Result:
-    """Return the result of a golden folder, as it is loaded from a folder with Parquet tables."""
-    for path in (FOLDER / name).iterdir():
-        if path.suffix == ".csv":
-            table(path.read_text()).to_parquet(folder / f"{path.stem}.parquet")
-        elif path.is_dir():
-            shutil.copytree(path, folder / path.name)
-        elif path.name != "page.txt":
-            shutil.copy(path, folder)
-    return load(folder)
-
-
-def table(text: str) -> pd.DataFrame:
-    """Return a table of text with the types that its head names."""
-    head, *rows = csv.reader(io.StringIO(text))
-    columns: dict[str, Any] = {}
-    for (name, _, kind), values in zip((each.rpartition(":") for each in head), zip(*rows, strict=True), strict=True):
-        if kind in ("f", "F"):
-            columns[name] = np.array([float(x or "nan") for x in values], dtype="float32" if kind == "F" else "float64")
-        elif kind in ("i", "I"):
-            columns[name] = pd.array([int(x) if x else None for x in values], dtype="int64" if kind == "i" else "Int64")
-        elif kind == "b":
-            columns[name] = np.array([x == "yes" for x in values])
-        else:
-            columns[name] = pd.array([x or None for x in values] if kind == "s" else values, dtype="str")
-    return pd.DataFrame(columns)
 
 
 def page(result: Result) -> str:
