@@ -6,17 +6,14 @@ import os
 import re
 import shutil
 
-import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from typer.testing import CliRunner
 
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.kinds import kind_names
 from marketsched.results.result import Result, load
-from marketsched.results.sweep_kind import labels_of, sweep_table
 from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page, write_report
 from marketsched.study.sweeps.table import arrow_table
@@ -268,41 +265,6 @@ def test_a_manifest_that_says_incomplete_is_enough(copy):
     meta = json.loads((folder / "meta.json").read_text())
     (folder / "meta.json").write_text(json.dumps({**meta, "complete": False}))
     assert "INCOMPLETE" in report_page(folder)
-
-
-def cells(shown):
-    table = shown[0].shown()
-    return {title: [row[i] for row in table.rows] for i, title in enumerate(table.columns)}
-
-
-def test_means_of_a_sweep_have_t_intervals_and_paired_differences(tmp_path):
-    cases, rng = sweep_cases(0.0, 0.1), np.random.default_rng(5)
-    noise = rng.normal(0.0, 100.0, 6)
-    welfare = [(1000 + noise).tolist(), (1010 + noise + rng.normal(0.0, 1.0, 6)).tolist()]
-    table = pd.DataFrame(sweep_rows(cases, welfare))
-    found = cells(sweep_table(table, labels_of({"cases": cases})))
-    assert list(found) == ["case", "runs", "welfare", "Δ welfare"]
-    low, high = stats.ttest_1samp(welfare[0], 0.0).confidence_interval(0.95)
-    half = float(found["welfare"][0].split(" ± ")[1])
-    assert half == pytest.approx((high - low) / 2, rel=0.05)
-    low, high = stats.ttest_rel(welfare[1], welfare[0]).confidence_interval(0.95)
-    told = [float(x.replace(",", "")) for x in found["Δ welfare"][1].split(" ± ")]
-    assert told == pytest.approx([(low + high) / 2, (high - low) / 2], rel=0.05)
-    assert found["Δ welfare"][0] == "" and told[1] < 5 < half  # pairs take out what seeds share
-
-
-def test_cases_are_called_by_what_differs():
-    def case(number, **labels):
-        return {"case": number, "labels": labels, "scenario": {"name": "market"}}
-
-    grid = [case(i, **{"mechanism.name": m, "workload.capacity": c, "seeds": 2})
-            for i, (m, c) in enumerate([("vcg", 70), ("vcg", 90), ("pay-your-bid", 70)])]  # fmt: skip
-    assert labels_of({"cases": grid})[1] == "mechanism = vcg, capacity = 90"
-    parts = [{"name": "vcg", "epsilon": 0}, {"name": "first-come", "epsilon": 0, "parameters": {"price": 1}}]
-    named = labels_of({"cases": [case(i, mechanism=part) for i, part in enumerate(parts)]})
-    assert named == {0: "mechanism = vcg", 1: "mechanism = first-come:price=1"}
-    alike = [case(0, **{"a.size": 1, "b.size": 1}), case(1, **{"a.size": 2, "b.size": 2})]
-    assert labels_of({"cases": alike})[0] == "a.size = 1, b.size = 1"  # one word for two keys would say nothing
 
 
 def test_a_sweep_of_failures_alone_is_a_page(tmp_path):
