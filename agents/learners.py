@@ -123,25 +123,25 @@ class Learner(ABC):
         InvalidParameterError
             If it has another shape, or lies outside the range; nothing is learned then.
         """
-        told = np.asarray(seen, dtype=np.float64)
+        earned = np.asarray(seen, dtype=np.float64)
         shape = (self.n_actions,) if self.sees == "all" else ()
-        if told.shape != shape:
-            raise InvalidParameterError(f"utilities of shape {told.shape}: expected {shape}, as the learner sees them")
-        if not np.isfinite(told).all():
-            raise InvalidParameterError(f"utility {told.tolist()}: expected finite numbers")
+        if earned.shape != shape:
+            raise InvalidParameterError(f"utilities of shape {earned.shape}: expected {shape}")
+        if not np.isfinite(earned).all():
+            raise InvalidParameterError(f"utility {earned.tolist()}: expected finite numbers")
         if self.needs_range:
             slack = SLACK * (self.high - self.low)
-            if not ((told >= self.low - slack) & (told <= self.high + slack)).all():
+            if not ((earned >= self.low - slack) & (earned <= self.high + slack)).all():
                 raise InvalidParameterError(
-                    f"utility {told.tolist()}: expected numbers in [{self.low:g}, {self.high:g}], the range low and "
+                    f"utility {earned.tolist()}: expected numbers in [{self.low:g}, {self.high:g}], the range low and "
                     "high that the learner was given"
                 )
-            told = np.clip(told, self.low, self.high)
-        self._learn(draw, told)
+            earned = np.clip(earned, self.low, self.high)
+        self._learn(draw, earned)
         self.rounds += 1
 
     @abstractmethod
-    def _learn(self, draw: Draw, told: NDArray[np.float64]) -> None:
+    def _learn(self, draw: Draw, earned: NDArray[np.float64]) -> None:
         """Take note of checked utilities."""
 
 
@@ -179,8 +179,8 @@ class Hedge(Learner):
         over = self.horizon if rounds <= self.horizon else math.inf
         return (self.high - self.low) * math.sqrt(over * log / 2)
 
-    def _learn(self, draw: Draw, told: NDArray[np.float64]) -> None:
-        self._earned += told
+    def _learn(self, draw: Draw, earned: NDArray[np.float64]) -> None:
+        self._earned += earned
 
 
 class AdaHedge(Learner):
@@ -217,17 +217,17 @@ class AdaHedge(Learner):
         log = math.log(self.n_actions)
         return self.spread * (math.sqrt(rounds * log) + 4 / 3 * log + 2)
 
-    def _learn(self, draw: Draw, told: NDArray[np.float64]) -> None:
+    def _learn(self, draw: Draw, earned: NDArray[np.float64]) -> None:
         p, rate = self.probabilities, self.rate
-        mean, best = float(p @ told), float(told[p > 0].max())
+        mean, best = float(p @ earned), float(earned[p > 0].max())
         if math.isinf(rate):
             mixed = best
         else:
-            mixed = best + math.log(float(p @ np.exp(rate * np.minimum(told - best, 0.0)))) / rate
+            mixed = best + math.log(float(p @ np.exp(rate * np.minimum(earned - best, 0.0)))) / rate
             # An action of probability 0 in floating point is left out of `best`: it has no part in the mixture.
         self._gap += max(0.0, mixed - mean)
-        self._earned += told
-        self.spread = max(self.spread, float(np.ptp(told)))
+        self._earned += earned
+        self.spread = max(self.spread, float(np.ptp(earned)))
 
 
 class Exp3(Learner):
@@ -259,8 +259,8 @@ class Exp3(Learner):
         over = self.horizon if rounds <= self.horizon else math.inf
         return scale * math.sqrt(2 * over * n * math.log(n)) if n > 1 else 0.0
 
-    def _learn(self, draw: Draw, told: NDArray[np.float64]) -> None:
-        loss = (self.high - float(told)) / (self.high - self.low)
+    def _learn(self, draw: Draw, earned: NDArray[np.float64]) -> None:
+        loss = (self.high - float(earned)) / (self.high - self.low)
         self._lost[draw.action] += loss / draw.probability
 
 
@@ -296,8 +296,8 @@ class Ucb1(Learner):
         share = gap / (self.high - self.low)
         return 8 * math.log(rounds) / share**2 + 1 + math.pi**2 / 3
 
-    def _learn(self, draw: Draw, told: NDArray[np.float64]) -> None:
-        self._earned[draw.action] += (float(told) - self.low) / (self.high - self.low)
+    def _learn(self, draw: Draw, earned: NDArray[np.float64]) -> None:
+        self._earned[draw.action] += (float(earned) - self.low) / (self.high - self.low)
         self.taken[draw.action] += 1
 
 

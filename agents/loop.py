@@ -179,9 +179,9 @@ class MarketLoop:
             Its checkpoint says what a run that is taken back keeps, and on a cluster its shapes what the job makes of
             its booking; None: that of ``fate``, if it is a `Job`, or else the report.
         """
-        told = {"owner": owner} if self._takes_owner else {}
+        keywords = {"owner": owner} if self._takes_owner else {}
         with timed("submit", self.now):
-            plan = self.mechanism.submit(name, sow, **told)
+            plan = self.mechanism.submit(name, sow, **keywords)
         truth = getattr(fate, "truth", sow) if truth is None else truth
         entry = Entry(name, self._submitted, sow, fate, nodes, truth)
         self._submitted += 1

@@ -252,9 +252,9 @@ class ScaleMass(Misreport):
         return abs(self.factor - 1) * truth.mass
 
     def words(self, truth: StatementOfWork) -> str:
-        told = figure(self.factor * truth.mass, truth.mass, 3)
+        stated = figure(self.factor * truth.mass, truth.mass, 3)
         return (
-            f"says that it comes with probability {told} instead of {figure(truth.mass, self.factor * truth.mass, 3)}"
+            f"says that it comes with probability {stated} instead of {figure(truth.mass, self.factor * truth.mass, 3)}"
         )
 
 

@@ -105,8 +105,8 @@ class JobEntry(Strict):
             return self.signal
         if signals_left_out(self._fields()):
             return self.duration
-        told = {r.signal for r in truth.requirements if (r.arrival, r.duration) == (self.arrival, self.duration)}
-        return told.pop() if len(told) == 1 else None
+        signals = {r.signal for r in truth.requirements if (r.arrival, r.duration) == (self.arrival, self.duration)}
+        return signals.pop() if len(signals) == 1 else None
 
 
 class ListedMarket(WorkloadSection):

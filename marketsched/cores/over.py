@@ -68,16 +68,16 @@ def compare_over(
     else:
         content, source = read_scenario(scenario)
     base = Scenario.from_dict(content, source=source, kind="cluster")
-    told = [dump_yaml(value).removesuffix("...\n").strip() for value in values]
+    texts = [dump_yaml(value).removesuffix("...\n").strip() for value in values]
     scenarios = [
         Scenario.from_dict(with_changes(content, [f"{key}={text}"]), source=f"{source} with {key} = {text}")
-        for text in told
+        for text in texts
     ]
     began, complete = time.perf_counter(), True
     found: list[tuple[Any, Result]] = []
     try:
-        for value, text, each in zip(values, told, scenarios, strict=True):
-            step = _told(progress, len(found), len(values), text)
+        for value, text, each in zip(values, texts, scenarios, strict=True):
+            step = _texts(progress, len(found), len(values), text)
             found.append((value, compare(each, mechanisms, runs, seed, growth=False, progress=step, **options)))
     except KeyboardInterrupt:
         if not keep_interrupted or not found:
@@ -99,7 +99,7 @@ def compare_over(
     return Result("over", {"runs": runs_table}, summary, meta, {"scenario.yaml": base.to_yaml()}, kept)
 
 
-def _told(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:
+def _texts(progress: Progress | None, done: int, total: int, text: str) -> Progress | None:
     """Return the progress of one comparison as a part of the whole."""
     if progress is None:
         return None

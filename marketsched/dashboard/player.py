@@ -270,11 +270,11 @@ class Player:
 
 def _newest_story(session: Session, view: MarketView) -> Story | None:
     """Return the newest story there is most to tell of: a start was chosen, in the case that came about."""
-    best, told = None, -1
+    best, highest = None, -1
     for name, _ in view.recent:
         story = session.story(name)
-        if story is not None and (worth := 2 * (story.reason.chosen is not None) + story.reason.foreseen) > told:
-            best, told = story, worth
-        if told == 3:
+        if story is not None and (worth := 2 * (story.reason.chosen is not None) + story.reason.foreseen) > highest:
+            best, highest = story, worth
+        if highest == 3:
             break
     return best

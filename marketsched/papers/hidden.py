@@ -143,9 +143,9 @@ def _born(name: object) -> int:
 @experiment("mechanism-hidden", "mechanism paper, Theorems 3.2 and 5.1", "hidden durations: declaring nodes, ratio")
 def _hidden(bench: Bench) -> Found:
     """What declaring more nodes than needed gains where durations are hidden, and what the ratio is there (G1, G3)."""
-    told = {width: utility(g1_market(), g1_report(), width) for width in (1, 2)}
-    text = f"market G1: gain of declaring two nodes where one is needed, credits (the truth earns {told[1]:g})"
-    rows = [exact_row(Claim(text, "Theorem 3.2", "at most", 0.0, 0.0, why=STATED), told[2] - told[1])]
+    earned = {width: utility(g1_market(), g1_report(), width) for width in (1, 2)}
+    text = f"market G1: gain of declaring two nodes where one is needed, credits (the truth earns {earned[1]:g})"
+    rows = [exact_row(Claim(text, "Theorem 3.2", "at most", 0.0, 0.0, why=STATED), earned[2] - earned[1])]
     seeds = list(range(bench.first, bench.first + bench.runs))
     gains, truths = [], []
     for seed in seeds:

@@ -33,8 +33,8 @@ def notebook_html(result: Result, drawn: bool) -> str:
 def _table(table: ShownTable) -> str:
     def line(cells: Iterable[str], tag: str) -> str:
         sides = ("right" if numeric else "left" for numeric in table.numeric)
-        told = (f'<{tag} style="text-align:{side}">{escape(x)}</{tag}>' for side, x in zip(sides, cells, strict=True))
-        return f"<tr>{''.join(told)}</tr>"
+        fields = (f'<{tag} style="text-align:{side}">{escape(x)}</{tag}>' for side, x in zip(sides, cells, strict=True))
+        return f"<tr>{''.join(fields)}</tr>"
 
     title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     return f"<table>{title}{line(table.columns, 'th')}{''.join(line(row, 'td') for row in table.rows)}</table>"

@@ -192,8 +192,8 @@ def _bounds_table(summary: Mapping[str, Any], expected: Expected) -> WordTable:
     def row(label: str, welfare: float, key: str | None = None) -> None:
         by_dual = at_least_percent(welfare / dual) if dual > 0 else "-"
         by_reports = [at_least_percent(min(1.0, welfare / certificate))] if planned else []
-        told = [_expectation(expected.get(key or ""), percent)] if "share_of_best" in expected else []
-        table.add_row(label, amount(welfare), by_dual, *by_reports, *told)
+        expectation = [_expectation(expected.get(key or ""), percent)] if "share_of_best" in expected else []
+        table.add_row(label, amount(welfare), by_dual, *by_reports, *expectation)
 
     row("this market", summary["welfare"], "share_of_best")
     if "welfare_at_zero" in first_come:

@@ -173,8 +173,8 @@ def _draw_promise(axes: Axes, y: int, row: dict[str, Any], right: float, inside:
         face = "#a50f15" if holds else "white"
         axes.plot(alpha, y, "D", color="#a50f15", markerfacecolor=face, markersize=7, zorder=4)
         return
-    told = f"promised {alpha:.3g} ›" if holds else f"would be {alpha:.3g} › (conditions not met)"
-    axes.text(right, y + 0.32, told, ha="right", va="center", fontsize=9.5, color="#a50f15")
+    words = f"promised {alpha:.3g} ›" if holds else f"would be {alpha:.3g} › (conditions not met)"
+    axes.text(right, y + 0.32, words, ha="right", va="center", fontsize=9.5, color="#a50f15")
 
 
 def _draw_shares(axes: Axes, rows: list[dict[str, Any]]) -> None:

@@ -233,12 +233,12 @@ def _taken_back(comparison: Result) -> list[str]:
     if "requeues" not in comparison.runs:
         return []
     means = comparison.runs.groupby("mechanism", sort=False)[["requeues", "lost_node_rounds"]].mean()
-    told = [
+    counts = [
         f"{name} {row['requeues']:,.0f} ({row['lost_node_rounds']:,.0f} node-rounds)"
         for name, row in means[means["requeues"] > 0].iterrows()
     ]
     how = "runs taken back to begin again, mean of a seed, and what they and evictions lose: "
-    return [how + "; ".join(told)] if told else []
+    return [how + "; ".join(counts)] if counts else []
 
 
 def _remarks(comparison: Result) -> list[str]:
@@ -270,9 +270,9 @@ def _ratio_remarks(comparison: Result) -> list[str]:
     meta, rows = comparison.meta, comparison.records()
     seeds = comparison.runs.drop_duplicates("seed")
     kinds = Counter(seeds["opt_kind"].tolist())
-    told = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
+    bounds = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
     found = [
-        f"the best schedule in hindsight is bounded above by {told} runs"
+        f"the best schedule in hindsight is bounded above by {bounds} runs"
         + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")
     ]
     if (seeds["opt_high"] > 0).sum() > 1:

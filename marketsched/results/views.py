@@ -124,9 +124,9 @@ def log_remarks(meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         Remarks for every reader, and further ones; `warnings_of` has what stands above all.
     """
     notes = {what: found for what, found in (meta.get("workload") or {}).items() if what != "warnings"}
-    told = notes.items() if any(made in notes for made in MADE) else ()
-    first = [f"{what}: {found}" for what, found in told if what.startswith(FIRST_OF_LOG)]
-    return first, [f"{what}: {found}" for what, found in told if not what.startswith(FIRST_OF_LOG)]
+    first_notes = notes.items() if any(made in notes for made in MADE) else ()
+    first = [f"{what}: {found}" for what, found in first_notes if what.startswith(FIRST_OF_LOG)]
+    return first, [f"{what}: {found}" for what, found in first_notes if not what.startswith(FIRST_OF_LOG)]
 
 
 def warnings_of(meta: Mapping[str, Any]) -> list[Text]:

@@ -134,8 +134,8 @@ class Audit:
                 for claim in each.worlds.confirmed:
                     name = f"lie-{label}-{file_name(claim.job)}.yaml"
                     texts[name] = claim_text(each.scenario, claim, self.meta)
-        told = {"status": self.status, "status_words": STATUSES[self.status]}
-        meta = {**self.meta, "complete": self.complete, **told}
+        status = {"status": self.status, "status_words": STATUSES[self.status]}
+        meta = {**self.meta, "complete": self.complete, **status}
         return Result("audit", tables, self.summary, meta, texts, kept=self.kept)
 
 
@@ -144,7 +144,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
     widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
     best, at_hand = each.best, each.at_hand
     named = best is not None and best.job == job and best.deviation.words == words and each.headline is None
-    told = sentence(best) if best is not None and named else ""
+    best_sentence = sentence(best) if best is not None and named else ""
     tightest = min(each.claims, key=lambda claim: claim.detectable, default=None)
     luck = None if at_hand is None else at_hand.best_ex_post
     return {
@@ -168,7 +168,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "worst_job": job,
         "lie": words,
         "exact": bool(best.deviation.exact) if best is not None and named else bool(words),
-        "sentence": told if each.headline is None else gain_sentence(each.headline),
+        "sentence": best_sentence if each.headline is None else gain_sentence(each.headline),
         "plays": each.plays,
         "joint": joint_words(each.joint),
         "seems_to_pay": "; ".join(each.seems()[:2]),

@@ -120,13 +120,13 @@ class ChannelGame:
         uses, totals = np.zeros(believed.n_channels), np.zeros(believed.n_channels)
         nothing = np.zeros(self.n_owners)
         for _, outcome in slot_by_slot(policy, world, self.slots):
-            selected, told = outcome.feedback
+            selected, observed = outcome.feedback
             brought = np.bincount(believed.ports, weights=source.true * selected, minlength=self.n_owners)
             paid = nothing
             if self.payment != "none":
                 paid = displaced_utilities(believed, totals / np.maximum(uses, 1.0), selected, world.came)
             uses += selected
-            totals += told
+            totals += observed
             yield OwnersSlot(brought.astype(np.float64), paid)
 
     def _believed(self, reports: Sequence[ChannelReport]) -> tuple[Channels, NDArray[np.int64], NDArray[np.float64]]:

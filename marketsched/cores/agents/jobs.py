@@ -125,18 +125,18 @@ class JobGame:
         InvalidReportError
             If a report is not legal.
         """
-        told = self._told(all_reports(self, reports))
+        reported = self._reported(all_reports(self, reports))
         rates_rng, policy_rng = np.random.default_rng(self.seed).spawn(2)
         rates_rng = rates_rng if self._rates is None else deepcopy(self._rates)
         world = MachineEnvironment(
-            told, self.prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
+            reported, self.prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
         )
         policy = self.policy(self.prices, self.slots, policy_rng)
         true, count = self.jobs, self.n_owners
         works, useful, spent = np.zeros(true.size), np.zeros(true.size), np.zeros(true.size)
         for slot, (decision, outcome) in enumerate(slot_by_slot(policy, world, self.slots), start=1):
             (work,) = outcome.feedback
-            charged = self._charged(told, slot, np.asarray(decision), work, works, spent)
+            charged = self._charged(reported, slot, np.asarray(decision), work, works, spent)
             done = np.bincount(np.asarray(decision) + 1, weights=work, minlength=true.size + 1)[1:]
             works += done
             before = true.utilities(useful)
@@ -149,7 +149,7 @@ class JobGame:
 
     def _charged(
         self,
-        told: MachineJobs,
+        reported: MachineJobs,
         slot: int,
         decision: NDArray[np.int64],
         work: NDArray[np.float64],
@@ -157,16 +157,16 @@ class JobGame:
         spent: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return what jobs pay for the slot, and add to ``spent`` what they spend."""
-        costs = spent_prices(decision, self.prices, told.size)
-        charged = costs if self.payment == "spending" else np.zeros(told.size)
+        costs = spent_prices(decision, self.prices, reported.size)
+        charged = costs if self.payment == "spending" else np.zeros(reported.size)
         if self.payment == "displaced work":
-            affordable = spent + self.prices.min() <= told.budgets
-            waiting = (told.arrivals < slot) & (told.deadlines >= slot) & affordable
-            charged = displaced_work(decision, work, works, told.weights, told.exponents, waiting)
+            affordable = spent + self.prices.min() <= reported.budgets
+            waiting = (reported.arrivals < slot) & (reported.deadlines >= slot) & affordable
+            charged = displaced_work(decision, work, works, reported.weights, reported.exponents, waiting)
         spent += costs
         return charged
 
-    def _told(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
+    def _reported(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
         """Return the jobs as they are reported."""
         jobs = self.jobs
         deadlines, budgets = jobs.deadlines.copy(), jobs.budgets.copy()

@@ -10,7 +10,7 @@ port's own curve. There are two ways to lie about it, and they differ.
 
 ``worth``
     The port's jobs count as ``worth`` jobs: the core believes ``worth`` times (gain less overhead) of this
-    port, and of no other port. The counts of arrivals that the core is told are whole, so all ports' counts are
+    port, and of no other port. The counts of arrivals that the core sees are whole, so all ports' counts are
     multiplied with the smallest number q that makes ``q * worth`` whole for all (worths are rounded to fractions
     with denominators up to 24), and this one's with q * worth. The common multiple changes nothing if the step is
     that of OgaSched (26), which is scale-free; with another step it scales all ports', so use whole worths there.
@@ -114,12 +114,12 @@ class PortGame:
         InvalidReportError
             If a report is not legal.
         """
-        told = all_reports(self, reports)
-        believed = believed_cluster(self.cluster, told)
-        multiples = _multiples(told)
+        reported = all_reports(self, reports)
+        believed = believed_cluster(self.cluster, reported)
+        multiples = _multiples(reported)
         policy = self.policy(believed, self.slots)
         self._check(policy)
-        world = _ToldEnvironment(believed, deepcopy(self._arrivals), multiples)
+        world = _ReportedEnvironment(believed, deepcopy(self._arrivals), multiples)
         prices = CapacityPrices(believed) if self.payment != "none" else None
         usable = _usable(self.cluster, believed)
         paid = np.zeros(self.n_owners)
@@ -141,7 +141,7 @@ class PortGame:
             )
 
 
-class _ToldEnvironment(ClusterEnvironment):
+class _ReportedEnvironment(ClusterEnvironment):
     """The reported cluster, whose policy sees multiples of the arrivals."""
 
     def __init__(self, believed: BipartiteCluster, arrivals: ArrivalProcess, multiples: NDArray[np.int64]) -> None:
@@ -217,11 +217,11 @@ def _usable(
     cluster: BipartiteCluster, believed: BipartiteCluster
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Return a function from what is held (channel array of the believed cluster) to what is used of it."""
-    true, told = cluster.layout, believed.layout
+    true, reported = cluster.layout, believed.layout
     numbers = np.full((cluster.n_ports, cluster.n_instances), -1, dtype=np.int64)
     numbers[true.ports, true.instances] = np.arange(true.n_channels)
-    own = numbers[told.ports, told.instances]
-    held, used = told.places[own >= 0].ravel(), true.places[own[own >= 0]].ravel()
+    own = numbers[reported.ports, reported.instances]
+    held, used = reported.places[own >= 0].ravel(), true.places[own[own >= 0]].ravel()
 
     def use(flat: NDArray[np.float64]) -> NDArray[np.float64]:
         amounts = np.zeros(true.size)

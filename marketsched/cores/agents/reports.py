@@ -158,12 +158,12 @@ class _Scaling(CoreLie):
         """Return the report, of the OPM core that of every job, with the field multiplied."""
         if self.kind is JobReport:
             return tuple(self._scaled(job) for job in _jobs(truth, self))
-        told: PortReport = self._scaled(_expect(truth, PortReport, self))
-        return told
+        scaled: PortReport = self._scaled(_expect(truth, PortReport, self))
+        return scaled
 
     def _scaled(self, report: Any) -> Any:
-        told = getattr(report, self.field) * self.factor
-        return replace(report, **{self.field: told if self.most == math.inf else min(self.most, told)})
+        scaled = getattr(report, self.field) * self.factor
+        return replace(report, **{self.field: scaled if self.most == math.inf else min(self.most, scaled)})
 
 
 class ScaledRequirements(_Scaling):
@@ -299,10 +299,10 @@ class Several(CoreLie):
 
     def report(self, truth: Report, public: CorePublic) -> Report:
         """Return the report with all lies."""
-        told = truth
+        report = truth
         for lie in self.lies:
-            told = lie.report(told, public)
-        return told
+            report = lie.report(report, public)
+        return report
 
     def words(self) -> str:
         """Return all lies in words."""

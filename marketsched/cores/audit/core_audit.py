@@ -227,13 +227,13 @@ def core_lies_table(
             fresh_worlds=fresh_worlds,
             confidence=confidence,
             seed=seed,
-            progress=None if progress is None else _told(case, progress),
+            progress=None if progress is None else _counted(case, progress),
         )
         rows += [_row(case, scored) for scored in found]
     return pd.DataFrame(rows)
 
 
-def _told(case: AuditCase, progress: Progress) -> Progress:
+def _counted(case: AuditCase, progress: Progress) -> Progress:
     return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
 
 

@@ -98,8 +98,8 @@ class _Candidate:
 class _Plays:
     """Games played so far: truth and lies in the same worlds."""
 
-    def __init__(self, world: World, owner: int, seeds: Sequence[int], told: Progress | None) -> None:
-        self._world, self._owner, self._seeds, self._told = world, owner, seeds, told
+    def __init__(self, world: World, owner: int, seeds: Sequence[int], progress: Progress | None) -> None:
+        self._world, self._owner, self._seeds, self._progress = world, owner, seeds, progress
         self._truths: dict[int, OwnersTotal] = {}
         self._games: dict[int, CoreGame] = {}
         self.plays = 0
@@ -129,8 +129,8 @@ class _Plays:
     def _play(self, place: int, reports: dict[int, Any]) -> OwnersTotal:
         total = play_out(self.game(place), reports)
         self.plays += 1
-        if self._told is not None:
-            self._told("play", self.plays)
+        if self._progress is not None:
+            self._progress("play", self.plays)
         return total
 
 

@@ -54,8 +54,8 @@ def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
         if positive.any():
             panels[2].set_xscale("log")
             panels[2].set_xlim(left=float(jobs.loc[positive, "utility"].quantile(1 - FARTHEST)))
-        told = ("cost over utility, at most", "share of the budget spent, at most", "utility, at most")
-        for axes, name in zip(panels, told, strict=True):
+        titles = ("cost over utility, at most", "share of the budget spent, at most", "utility, at most")
+        for axes, name in zip(panels, titles, strict=True):
             axes.set_title("share of the jobs", fontsize=12, loc="left")
             axes.set_xlabel(name)
             axes.set_ylim(0, 1.02)

@@ -128,8 +128,8 @@ def _draw_mean_curves(axes: Axes, found: Result, labels: Sequence[str], known: b
     _around(means, [1.0] if known else [], axes)
     if known:
         axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
-    told = f", share of {words.star}" if known else " a slot"
-    axes.set_title(f"average {words.goal} so far{told}", fontsize=12, loc="left")
+    unit = f", share of {words.star}" if known else " a slot"
+    axes.set_title(f"average {words.goal} so far{unit}", fontsize=12, loc="left")
     axes.set_xlabel(f"slots (band: one sd of {labels[0]})" if found.meta["runs"] > 1 else "slots")
     axes.set_xlim(0, found.meta["slots"])
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -183,17 +183,17 @@ def _draw_growth(axes: Axes, regrets: pd.DataFrame, rows: Sequence[dict[str, Any
     horizons = sorted(regrets["slots"].unique())
     logs = bool((means[lead] > 0).all())
     best = regrets[regrets["policy"] == lead].groupby("slots")["reference"].mean()
-    told: list[float] = []
+    labelled: list[float] = []
     for place, row in enumerate(rows):
         own = means[row["policy"]] if logs else means[row["policy"]] / best
         if logs and not (own > 0).all():
             continue
         axes.plot(own.index, own, marker="o", markersize=5, linewidth=2.4 if place == 0 else 1.5, **look(place))
-        near = logs and any(abs(np.log(own.iloc[-1] / other)) < 0.25 for other in told)
+        near = logs and any(abs(np.log(own.iloc[-1] / other)) < 0.25 for other in labelled)
         if np.isfinite(row["growth"]) and not near:  # near lines with equal exponents share a label
             axes.annotate(f"T^{row['growth']:.2f}", (own.index[-1], own.iloc[-1]), xytext=(5, -3), fontsize=10.5,
                           textcoords="offset points", color=look(place)["color"], annotation_clip=False)  # fmt: skip
-            told.append(own.iloc[-1])
+            labelled.append(own.iloc[-1])
     if logs:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(short))
@@ -219,8 +219,8 @@ def _legend(figure: Figure, labels: Sequence[str], rows: Sequence[dict[str, Any]
     legend(figure, labels, *best, rows=lines, fontsize=size, handletextpad=0.5)
     seen = {row["observes"] for row in rows}
     groups = [f"{what}: {', '.join(row['policy'] for row in rows if row['observes'] == what)}" for what in sorted(seen)]
-    told = "seen before deciding: " + ("; ".join(reversed(groups)) if len(seen) > 1 else f"{seen.pop()}, by all")
-    figure.text(0.988, 0.012, told, fontsize=9.5 if len(told) < 150 else 8, va="bottom", ha="right", color=MUTED)
+    foot = "seen before deciding: " + ("; ".join(reversed(groups)) if len(seen) > 1 else f"{seen.pop()}, by all")
+    figure.text(0.988, 0.012, foot, fontsize=9.5 if len(foot) < 150 else 8, va="bottom", ha="right", color=MUTED)
 
 
 def _around(curves: Sequence[Any], others: Sequence[float], axes: Axes) -> None:

@@ -235,20 +235,20 @@ def _comparison_remarks(found: Result, core: Core) -> list[str]:
         )
     missing = {row["policy"]: row["runs"] - row["ratio_runs"] for row in rows if row["runs"] > row["ratio_runs"]}
     if missing:
-        told = ", ".join(f"{policy} {count}" for policy, count in missing.items())
+        counts = ", ".join(f"{policy} {count}" for policy, count in missing.items())
         remarks.append(
-            f"no ratio where a total is not positive, in so many of {meta['runs']} seeds: {told}; the means of the "
+            f"no ratio where a total is not positive, in so many of {meta['runs']} seeds: {counts}; the means of the "
             "ratios leave these seeds out, how far ahead it is does not"
         )
     if any(row["ratio_deviation"] > 0.5 * row["ratio"] for row in rows):
         remarks.append("a total near zero makes a ratio as large as one likes: there look at the ratio of mean totals")
     grown = [row["policy"] for row in rows if math.isfinite(row["growth"])]
     if grown:
-        told = ", ".join(f"{slots:,}" for slots in meta["horizons"])
+        counts = ", ".join(f"{slots:,}" for slots in meta["horizons"])
         knowing = meta.get("knows_horizon", False)
         anew = ", each played with the step of its own horizon" if knowing else ""
         remarks.append(
-            f"x is fitted seed by seed over horizons of {told} slots{anew} "
+            f"x is fitted seed by seed over horizons of {counts} slots{anew} "
             f"({meta['confidence']:.0%} interval of the mean)"
         )
     return remarks + _remarks(rows, core)

@@ -230,9 +230,9 @@ def eligible_channels(
     draws = rng.random(fits.shape)
     for port, row in enumerate(fits):
         if not row.any():
-            told = ", ".join(f"{x:g}" for x in requirements[port])
+            amounts = ", ".join(f"{x:g}" for x in requirements[port])
             raise InvalidParameterError(
-                f"port {port} asks for {told} and fits on none of the {len(capacities)} machines drawn",
+                f"port {port} asks for {amounts} and fits on none of the {len(capacities)} machines drawn",
                 legal="more instances, or fewer ports",
             )
     nearest = np.where(fits, draws, np.inf).argmin(axis=1)

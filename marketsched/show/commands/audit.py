@@ -127,7 +127,7 @@ def audit(
         if outside is not None:
             folder = target_folder(out, f"{file_name(base.name)}-{outside}", force)
             with progress_bar() as tell:
-                told = get("outside", outside)(
+                result = get("outside", outside)(
                     base,
                     (asked or [outside])[0],
                     owners=owners,
@@ -137,8 +137,8 @@ def audit(
                     data=data,
                     progress=lambda what, share: tell(share, 1.0, what),
                 )
-            finish(told, folder, force, as_json)
-            raise typer.Exit(PROFITABLE if told.summary["confirmed"].any() else 0)
+            finish(result, folder, force, as_json)
+            raise typer.Exit(PROFITABLE if result.summary["confirmed"].any() else 0)
         if base.kind != "market":
             if workers > 1 or scheduler is not None:
                 raise InvalidParameterError("--workers or --scheduler", legal="a scenario of jobs, not a cluster")

@@ -44,9 +44,9 @@ def perform(task: SweepTask) -> str:
     if differs is not None:
         return _text({"run": task.key, "status": REFUSED, "error": differs})
     begin = time.perf_counter()
-    told = _outcome(task)
+    outcome = _outcome(task)
     seconds = round(time.perf_counter() - begin, 6)
-    return _text({"run": task.key, "seed": task.seed, **told, "seconds": seconds})
+    return _text({"run": task.key, "seed": task.seed, **outcome, "seconds": seconds})
 
 
 def _outcome(task: SweepTask) -> dict[str, Any]:
@@ -63,11 +63,11 @@ def _outcome(task: SweepTask) -> dict[str, Any]:
 
 def failure(error: BaseException) -> dict[str, Any]:
     """Return the record of a run that ended with ``error``."""
-    said, kind = " ".join(str(error).split()), type(error).__name__
-    told = _printable(f"{kind}: {said}" if said else kind)
-    if len(told) > LONGEST_ERROR:
-        told = f"{told[:LONGEST_ERROR]} ..."
-    return {"status": FAILED, "error": told, "traceback": _printable("".join(traceback.format_exception(error)))}
+    message, kind = " ".join(str(error).split()), type(error).__name__
+    line = _printable(f"{kind}: {message}" if message else kind)
+    if len(line) > LONGEST_ERROR:
+        line = f"{line[:LONGEST_ERROR]} ..."
+    return {"status": FAILED, "error": line, "traceback": _printable("".join(traceback.format_exception(error)))}
 
 
 def killed(task: SweepTask) -> str:
@@ -85,8 +85,8 @@ def is_record(record: Any, key: str) -> bool:
         return False
     if record.get("status") == FAILED:
         return isinstance(record.get("error"), str)
-    told = isinstance(rows, list) and bool(rows) and all(isinstance(row, Mapping) and row for row in rows)
-    return record.get("status") == DONE and told
+    whole = isinstance(rows, list) and bool(rows) and all(isinstance(row, Mapping) and row for row in rows)
+    return record.get("status") == DONE and whole
 
 
 def _rows(task: SweepTask) -> list[dict[str, Any]]:

@@ -351,10 +351,10 @@ def _read(name: str, folder: Path, source: str) -> tuple[Any, str]:
 
 def _case(number: int, content: Any, changed: Mapping[str, Any], keys: Sequence[str], source: str) -> Case:
     """Return the case with ``changed`` made; its labels are what it then holds at all the ``keys``."""
-    told = [f"{key}={_one_line(value)}" for key, value in changed.items()]
-    where = f"{source} with {', '.join(told)}" if told else source
+    settings = [f"{key}={_one_line(value)}" for key, value in changed.items()]
+    where = f"{source} with {', '.join(settings)}" if settings else source
     with placed(source=source):
-        content = with_changes(content, told, option="")
+        content = with_changes(content, settings, option="")
     scenario = Scenario.from_dict(content, source=where)
     resolved = scenario.to_dict()
     return Case(number, scenario, {key: _at(resolved, key, changed.get(key)) for key in keys})
@@ -365,8 +365,8 @@ def _one_line(value: Any) -> str:
     text = dump_yaml(value).removesuffix("\n").removesuffix("\n...")
     if text.isprintable():
         return text
-    told = json.dumps(value, ensure_ascii=False)
-    return "".join(x if x.isprintable() else f"\\U{ord(x):08x}" for x in told)
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(x if x.isprintable() else f"\\U{ord(x):08x}" for x in text)
 
 
 def _at(resolved: Any, key: str, value: Any) -> Any:

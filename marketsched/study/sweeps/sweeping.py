@@ -300,11 +300,11 @@ class _Work:
 
     def _outcome(self, complete: bool) -> dict[str, Any]:
         """Return what became of the runs, with their durations."""
-        told = []
+        records_kept = []
         for key, record in self._in_order():
             run = self.unique[key]
             error = {"error": record.error} if record.status == FAILED else {}
             about = {"run": key, "case": run.case.number, "seed": run.seed, "status": record.status}
-            told.append({**about, **error, "seconds": record.seconds})
-        failed = sum(each["status"] == FAILED for each in told)
-        return {"complete": complete, "done": len(told) - failed, "failed": failed, "durations": told}
+            records_kept.append({**about, **error, "seconds": record.seconds})
+        failed = sum(each["status"] == FAILED for each in records_kept)
+        return {"complete": complete, "done": len(records_kept) - failed, "failed": failed, "durations": records_kept}

@@ -86,5 +86,5 @@ def _column(values: list[Any]) -> pa.Array:
         return pa.array(values, pa.int64())
     if kinds and kinds <= {int, float}:
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    told = [value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True) for value in values]
-    return pa.array(told, pa.string())
+    text = [value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True) for value in values]
+    return pa.array(text, pa.string())

@@ -61,9 +61,9 @@ def selected_columns(
     None if one of them is no start that was looked at (as one too late for any value is not); ``plan``
     tells the concurrency the report declares.
     """
-    law, told = options.law, report.law
+    law, reported = options.law, report.law
     chosen = view.plan(report).starts
-    groups = [told.group_of(int(a), o) for a, o in zip(law.group_arrivals, law.group_signals, strict=True)]
+    groups = [reported.group_of(int(a), o) for a, o in zip(law.group_arrivals, law.group_signals, strict=True)]
     columns = options.columns_of(np.array([-1 if g is None else chosen[g] for g in groups], dtype=np.int64))
     known = columns <= options.n_starts
     known &= options.open[plan.width, np.arange(columns.size), np.minimum(columns, options.n_starts)]

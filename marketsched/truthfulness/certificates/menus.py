@@ -80,7 +80,7 @@ class MenuCheck:
         return f"{still}; {self.payments:,} payments equal their menus"
 
 
-def difference(told: Any, lied: Any) -> str | None:
+def difference(honest: Any, lied: Any) -> str | None:
     """Return the first thing in which two menus differ, bit for bit; None: they are the same.
 
     Examples
@@ -89,19 +89,19 @@ def difference(told: Any, lied: Any) -> str | None:
     >>> difference(first, ArrivalMenu(4, np.array([2, 1]), np.array([0.0, 0.5])))
     '1 nodes free in round 5, not 2'
     """
-    if type(told) is not type(lied):
-        return f"{_kind(lied)}, not {_kind(told)}"
-    if isinstance(told, tuple):  # menus at birth, of 1, 2, ... nodes
-        each = enumerate((difference(*pair) for pair in zip(told, lied, strict=True)), 1)
+    if type(honest) is not type(lied):
+        return f"{_kind(lied)}, not {_kind(honest)}"
+    if isinstance(honest, tuple):  # menus at birth, of 1, 2, ... nodes
+        each = enumerate((difference(*pair) for pair in zip(honest, lied, strict=True)), 1)
         return next((f"on {width} nodes, {moved}" for width, moved in each if moved is not None), None)
-    if not is_dataclass(told):
-        return None if told == lied else f"{lied!r}, not {told!r}"
-    for field in fields(told):
-        ours, theirs = getattr(told, field.name), getattr(lied, field.name)
+    if not is_dataclass(honest):
+        return None if honest == lied else f"{lied!r}, not {honest!r}"
+    for field in fields(honest):
+        ours, theirs = getattr(honest, field.name), getattr(lied, field.name)
         if isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray):
             found = _first_entry(ours, theirs)
             if found is not None:
-                return _entry(told, field.name, found, ours, theirs)
+                return _entry(honest, field.name, found, ours, theirs)
         elif _bits(ours) != _bits(theirs):
             return f"{field.name} {theirs!r}, not {ours!r}"
     return None
@@ -316,10 +316,10 @@ class _Everybody(TrueOwners):
             self._mischarged = Mischarged(job.name, words, start, event.payment, announced)
 
     def _compare(self, name: str, market: MarketLoop) -> None:
-        told, under_lies = menu_of(market, name), self._faced.pop(name, [])
+        honest, under_lies = menu_of(market, name), self._faced.pop(name, [])
         self._asked.append((name, len(under_lies)))
         for (words, report), lied in zip(self._lies[name], under_lies, strict=True):
-            moved = difference(told, lied)
+            moved = difference(honest, lied)
             if moved is not None and self.moved is None:
                 self.moved = MenuMoved(name, words, report, moved)
 

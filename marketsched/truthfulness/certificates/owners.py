@@ -130,15 +130,15 @@ class _Certified:
     """A strategy that has its owner certified before it reports for the first time."""
 
     def __init__(self, claim: Strategy, job: Job, note: Callable[[Job, StatementOfWork], None]) -> None:
-        self._told, self._job, self._note = claim, job, note
+        self._claim, self._job, self._note = claim, job, note
         self._noted = False
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Certify, then report as told."""
+        """Certify, then report as the claim does."""
         if not self._noted:
             self._noted = True
             self._note(self._job, truth)
-        return self._told.report(truth, public)
+        return self._claim.report(truth, public)
 
 
 def _one_of_each_part(jobs: list[Job], parts: int, rng: np.random.Generator) -> dict[str, Job]:

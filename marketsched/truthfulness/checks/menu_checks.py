@@ -58,17 +58,17 @@ def _check_quote(played: Transcript, name: Any, width: int) -> int:
 
 def own_menu(factory: Factory, market: CheckMarket) -> int:
     """The menu of an owner is the same for all its reports, bit for bit; and its payment equals the quote."""
-    told, asked = play(factory, market, faced=True), 0
-    if not told.faced:
+    honest, asked = play(factory, market, faced=True), 0
+    if not honest.faced:
         return 0
-    at_arrival = not isinstance(next(iter(told.faced.values())), tuple)
+    at_arrival = not isinstance(next(iter(honest.faced.values())), tuple)
     for version in (market, market.hidden()) if at_arrival else (market,):
-        told = play(factory, version, faced=True)
+        honest = play(factory, version, faced=True)
         rng = np.random.default_rng([13, market.seed])
-        name = list(told.faced)[int(rng.integers(len(told.faced)))]
+        name = list(honest.faced)[int(rng.integers(len(honest.faced)))]
         for words, report in lies_of(version.jobs[name].truth, market.public, LIES, rng):
             lied = play(factory, version, faced=True, lies={name: report})
-            moved = difference(told.faced[name], lied.faced.get(name))
+            moved = difference(honest.faced[name], lied.faced.get(name))
             if moved is not None:
                 raise Broken(f"job {name!r} {words}, and faces another menu: {moved}")
             _check_quote(lied, name, report.concurrency)

@@ -52,9 +52,9 @@ def later_jobs(factory: Factory, market: CheckMarket) -> int:
     for cut in cuts:
         short = play(factory, market.without(names[cut:]))
         for name in names[:cut]:
-            told, alone = _fate(full, name), _fate(short, name)
-            if told != alone:
-                raise Broken(f"job {name!r}, one of the first {cut}: {told} with later jobs, {alone} without")
+            among, alone = _fate(full, name), _fate(short, name)
+            if among != alone:
+                raise Broken(f"job {name!r}, one of the first {cut}: {among} with later jobs, {alone} without")
     return sum(cuts)
 
 

@@ -268,8 +268,8 @@ class _Measured(TrueOwners):
         self, job: Job, family: str, conduct: str, utility: float, *, whole: bool = False, also: Sequence[str] = ()
     ) -> None:
         names = {"job": "" if whole else job.name, "owner": job.owner}
-        told = {"family": family, "conduct": conduct, "utility": utility, "also": also}
-        self._gains.rows.append({**names, **told, "highest_value": job.truth.value.highest})
+        about = {"family": family, "conduct": conduct, "utility": utility, "also": also}
+        self._gains.rows.append({**names, **about, "highest_value": job.truth.value.highest})
 
     def _play_statements(self, job: Job, market: GuardedMarket, place: int) -> None:
         """Play what else might be submitted, from the turn to submit on."""

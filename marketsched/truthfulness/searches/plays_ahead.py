@@ -82,8 +82,8 @@ class Block:
     def __repr__(self) -> str:
         """Return what tells it apart from other tasks of the same audit."""
         items = "; ".join(item.words if hasattr(item, "words") else repr(item) for item in self.items)
-        told = f"{self.market.scenario.mechanism!r} {self.settles} {items}"
-        return f"{self.what.__name__} {hashlib.sha256(told.encode()).hexdigest()}"
+        content = f"{self.market.scenario.mechanism!r} {self.settles} {items}"
+        return f"{self.what.__name__} {hashlib.sha256(content.encode()).hexdigest()}"
 
 
 class Held:

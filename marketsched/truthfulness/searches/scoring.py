@@ -66,12 +66,12 @@ class Scores:
         self._gains: dict[Hashable, list[float]] = {c.key: [] for c in self.finalists}
         self._spent = 0  # plays of budgets before the one at hand
 
-    def play(self, failed: Callable[[Candidate], None], told: Callable[[], None], most: int = MOST) -> None:
+    def play(self, failed: Callable[[Candidate], None], progress: Callable[[], None], most: int = MOST) -> None:
         """Play on until all is decided, the budget is spent, or ``most`` worlds are played.
 
         ``failed`` is called with a candidate that fails, which is then no finalist any more.
         """
-        self._play([] if self.evaluator.exact else list(self.finalists), failed, told, most)
+        self._play([] if self.evaluator.exact else list(self.finalists), failed, progress, most)
 
     def soonest(self) -> tuple[float, Candidate] | None:
         """Return the lie that seems to pay, or may, and is decided soonest, behind the worlds that takes.
@@ -108,7 +108,7 @@ class Scores:
         return known.seems or (few and not known.confirmed)
 
     def _play(
-        self, open_ones: list[Candidate], failed: Callable[[Candidate], None], told: Callable[[], None], most: int
+        self, open_ones: list[Candidate], failed: Callable[[Candidate], None], progress: Callable[[], None], most: int
     ) -> None:
         try:
             for n, (place, world) in enumerate(self.evaluator.fresh(), start=1):
@@ -124,7 +124,7 @@ class Scores:
                         failed(candidate)
                 if due and n >= LEAST and n % LOOK_EVERY == 0:
                     open_ones = [c for c in open_ones if not self._decided(c)]
-                told()
+                progress()
         except BudgetSpent:
             return
 

@@ -43,10 +43,10 @@ def _recurring(
     past = History(submits, [s + r for s, r in zip(submits, seconds, strict=True)], rounds)
     density, slack, nodes = float(rng.lognormal(1, 0.7)), int(rng.integers(2, 13)), int(runs["processors"].median())
     for i, submit in enumerate(submits):
-        told = predict(past, i, rule, origin) if submit >= origin else None
-        if told is None or told.birth < 1:
+        run = predict(past, i, rule, origin) if submit >= origin else None
+        if run is None or run.birth < 1:
             continue
-        worth = DeadlineValue(density * nodes * told.duration.mean, told.expected + told.duration.quantile(0.9) + slack)
-        truth = StatementOfWork.from_arrays(told.birth, nodes, worth, told.arrivals, told.durations, told.probabilities)
+        worth = DeadlineValue(density * nodes * run.duration.mean, run.expected + run.duration.quantile(0.9) + slack)
+        truth = StatementOfWork.from_arrays(run.birth, nodes, worth, run.arrivals, run.durations, run.probabilities)
         arrival = int((submit - origin) // rule.round_seconds) + 1
         yield Job(f"{name}-{i}", owner, truth, arrival, rounds[i], rounds[i])

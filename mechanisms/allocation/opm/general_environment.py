@@ -20,8 +20,8 @@ class GeneralEnvironment(MachineEnvironment):
     """As `MachineEnvironment`, with demands, capacities and limits, OPM (102)-(103).
 
     A decision is an array of tasks, shape (n, 2): label of the job and number of the machine. Every
-    task of a machine delivers the machine's service rate and is charged its price; policies are
-    told the work of all tasks of each machine together. ``migrations`` counts tasks that stopped
+    task of a machine delivers the machine's service rate and is charged its price; policies
+    see the work of all tasks of each machine together. ``migrations`` counts tasks that stopped
     although their job is still in the cluster and can pay; ``idle`` machines without a task.
 
     Parameters
