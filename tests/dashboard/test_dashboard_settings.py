@@ -70,7 +70,7 @@ def test_absent_controls_are_faults_not_errors():
     assert settings is None and set(faults) == set(CONTROLS) - {"capacity"}
 
 
-@pytest.mark.parametrize("mechanism", mechanism_names())
+@pytest.mark.parametrize("mechanism", [name for name in mechanism_names() if not name.startswith("test:")])
 @pytest.mark.parametrize("lie", LIES)
 def test_all_choices_go_together(mechanism, lie):
     amount = f"{LIES[lie].telling:g}"
