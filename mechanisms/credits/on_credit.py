@@ -41,9 +41,8 @@ class OnCredit(BySharesMarket):
         Who is given one before the first round is cleared is known at the beginning.
         """
         super().set_share(place, share)
-        if self._round == 1:
-            for purses in self._every_purse:
-                purses.begin()
+        for purses in self._every_purse:  # what is quoted before the next income is paid counts with the new share
+            (purses.begin if self._round == 1 else purses.follow)()
 
     def _credits_of_all(self) -> dict[str, float]:
         """Return what all purses together have earned, spent, lost and held."""

@@ -70,9 +70,9 @@ class Market:
         self.nodes, self.r, self.carry, self.patience, self.margin = nodes, r, carry, patience, margin
         self.shares, self.guests, self.longest, self.now = shares, guests, longest, 1
         self.owners = {name: Owner(0.0) for name in shares if name != guests}
+        self.start = start
         self.divide()
-        for each in self.owners.values():
-            each.purse = each.earned = math.floor(start * self.cap(each))
+        self.fill()
         self.jobs = []  # present ones, in order of arrival
         self.coming, self.gone = [], set()
         self.completed = {}  # rounds of their work, until the next round is cleared
@@ -97,6 +97,18 @@ class Market:
                 each.share = self.shares[name] / total
             elif self.guests:
                 each.share = self.shares[self.guests] / total * 1.0 / len(guests)
+
+    def fill(self):
+        """Fill the purses of those who are known at the beginning."""
+        for each in self.owners.values():
+            each.purse = each.earned = math.floor(self.start * self.cap(each))
+
+    def set_share(self, name, share):
+        self.shares = {**self.shares, name: share}
+        self.owners.setdefault(name, Owner(0.0))
+        self.divide()
+        if self.now == 1:
+            self.fill()
 
     def income(self, owner):
         return math.floor(MILLION * self.r * self.nodes * owner.share)

@@ -134,7 +134,7 @@ RULES = st.fixed_dictionaries(
         "income": st.sampled_from([0.3, 0.5, 0.7, 1.0]),
         "carry_rounds": st.sampled_from([4.0, 20.0, 200.0]),
         "start": st.sampled_from([0.0, 0.5, 1.0]),
-        "patience": st.integers(0, 6),
+        "patience": st.sampled_from([0, 2, 6, 40]),
         "margin": st.sampled_from([0.0, 1.0, 5.0]),
     }
 )
@@ -204,9 +204,16 @@ def test_drawn_markets_are_those_of_the_naive_model(seed, sizes, nodes, max_dela
     n, horizon = sizes
     market, jobs, twin, twins, fates = markets(seed, n, nodes, horizon, max_delay, shares, rules)
     expected = []
+    changed = {1: ("o1", 2.0), 5: ("o0", 0.5), 9: ("o3", 1.0)} if "shares" in shares and seed % 2 else {}
     rounds = rounds_of(market, jobs, fates, lambda: [name for kind, name in expected if kind == "complete"])
+    if changed:
+        market.set_share(*changed[1])
+        twin.set_share(*changed[1])
     for expected in twin.play(twins, fates, horizon):
         assert next(rounds) == expected
+        if twin.now in changed and twin.now <= horizon:
+            market.set_share(*changed[twin.now])
+            twin.set_share(*changed[twin.now])
         assert market._usual.kappa == twin.kappa and market._offered.share == twin.load
         assert market._usual.rounds.tolist() == pytest.approx([twin.usual_in(band) for band in range(5)], rel=1e-12)
         for job in twin.jobs:
