@@ -19,8 +19,9 @@ from types import FrameType
 from marketsched.mechanisms.errors import MarketschedError
 
 RINGS = 8  # of the alarm within the time of a call
-ASLEEP = 0.04  # of the time: a call that works for less of it waits for something, and not for the processor
-PATIENCE = 30  # times the limit, after which a call ends however little of the processor it got
+ASLEEP = (
+    0.04  # of the time: a call that works for less of it waits for something, so that each ends in 22 times its own
+)
 LATER = 0.1  # of the time: what calls are given once one has not ended
 
 
@@ -74,8 +75,7 @@ class _Limit:
         waited, worked = time.monotonic() - self._begin, time.thread_time() - self._worked
         if waited < self._seconds:
             return
-        done = worked >= self._seconds * (1 - 1 / RINGS) or worked <= ASLEEP * waited
-        if done or waited >= PATIENCE * self._seconds:
+        if worked >= self._seconds * (1 - 1 / RINGS) or worked <= ASLEEP * waited:
             raise _Alarm
 
 
