@@ -207,6 +207,7 @@ def ranges(lie, truth, public):
 def told(lie, truth, public):
     try:
         lie.conduct(truth, truth, public)
+        lie.check(truth, public)
         return changes(lie.report(truth, public), truth)
     except InvalidReportError as error:
         return f"refused: {error}"

@@ -1,15 +1,18 @@
 """Whole markets on clusters: what `Mechanism.play` makes of them, the protocol makes of them round by round."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cluster_markets import HORIZON, RULES, SIZES, changed, tiny_market
+from draws import many
 from marketsched import Scenario
 from marketsched.agents import Job
+from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
@@ -64,6 +67,92 @@ def test_drawn_markets_are_the_same_whole_and_round_by_round(name, data):
     horizon, together = data.draw(st.sampled_from([HORIZON, HORIZON - 9])), data.draw(st.sampled_from([None, 3]))
     found = compare_plays(lambda: setup_of(name, parameters, cluster, jobs, horizon), together)
     assert found.difference == "" and found.whole == bool(jobs)
+
+
+class Account:
+    """What runs on a cluster round by round, by the calls that its market makes; a log of it is kept beside."""
+
+    def __init__(self, setup):
+        self.mechanism, self.cluster = setup.mechanism, setup.mechanism.cluster
+        self.running, self.rows, self.income, self.pool_of = {}, [], {}, {}
+        self.log = ClusterLog(self.cluster)
+        advance, complete = self.mechanism.advance, self.mechanism.complete
+        self.mechanism.advance = lambda: self.advance(advance())
+        self.mechanism.complete = lambda job: self.complete(complete(job))
+
+    def advance(self, events):
+        cluster, now = self.cluster, events[0].round if events else self.mechanism.round - 1
+        for event in events:
+            if event.kind.value == "start":
+                booking = self.mechanism.booking(event.job)
+                self.running[event.job], self.pool_of[event.job] = booking, cluster.pool_names[booking.wanted.pool]
+                self.log.start(event.job, booking)
+            else:
+                self.leave(event)
+        prices = self.mechanism.pool_prices(now, 1)
+        for pool, name in enumerate(cluster.pool_names):
+            for k, resource in enumerate(cluster.resources):
+                here = [each.wanted for each in self.running.values() if each.wanted.pool == pool]
+                used = sum(each.tasks * int(each.demand[k]) for each in here) / resource.parts
+                size = sum(g.nodes * g.each.get(resource.name, 0) for g in cluster.groups if g.kind == name)
+                price = None if prices is None else float(prices[pool, k, 0]) * resource.parts
+                if size:
+                    self.rows.append((now, name, resource.name, used, size, price))
+        self.log.close_round(prices)
+        return events
+
+    def complete(self, event):
+        self.leave(event)
+        return event
+
+    def leave(self, event):
+        booking = self.running.pop(event.job, None)
+        self.log.leave(event.job, event.payment)
+        if booking is not None:
+            name = self.cluster.pool_names[booking.wanted.pool]
+            self.income[name] = self.income.get(name, 0.0) + event.payment
+
+
+USED = ["cluster-bid-price", "cluster-queue", "cluster-credits"]  # with prices, without, and with runs taken back
+
+
+@settings(max_examples=many(40, least=8), phases=[Phase.reuse, Phase.generate])  # seeds do not shrink
+@given(name=st.sampled_from(USED), seed=st.integers(0, 2**31))
+def test_the_use_of_pools_is_what_bookings_hold_and_pay(name, seed):
+    cluster, jobs = tiny_market(seed, n=20)
+    jobs = [replace(job, truth=hidden(job), signal=None) for job in jobs] if name == "cluster-credits" else jobs
+    setup = setup_of(name, RULES if name == "cluster-bid-price" else {}, cluster, jobs)
+    account, market = Account(setup), MarketRun(setup, by_rounds=True)
+    result = market.run()
+    table = market.pools()
+    assert account.log.table().equals(table)
+    rows = table.drop(columns="fragmented").astype(object).where(table.notna(), None)
+    assert list(rows.itertuples(index=False, name=None)) == [approximately(row) for row in account.rows]
+    last = max(job.truth.birth for job in jobs)
+    figures = market.pool_figures()
+    assert figures["income"].tolist() == pytest.approx([account.income.get(name, 0.0) for name in figures["pool"]])
+    for row in figures.itertuples():
+        own = table[(table["pool"] == row.pool) & (table["resource"] == row.resource) & (table["round"] <= last)]
+        assert row.in_use == pytest.approx(own["used"].sum() / own["size"].sum())
+        prices = [price for (now, *of, _, _, price) in account.rows if of == [row.pool, row.resource] and now <= last]
+        assert np.isnan(row.price) if prices[0] is None else row.price == pytest.approx(np.mean(prices))
+        free = (own["size"] - own["used"])[own["fragmented"].notna()]
+        lost = (free * own["fragmented"].dropna()).sum()
+        assert np.isnan(row.fragmented) if not free.sum() else row.fragmented == pytest.approx(lost / free.sum())
+    found = dict(zip(result.jobs["name"], result.jobs["pool"], strict=True))
+    assert {name: pool for name, pool in found.items() if isinstance(pool, str)} == account.pool_of
+    whole = MarketRun(setup_of(name, RULES if name == "cluster-bid-price" else {}, cluster, jobs))
+    whole.play()
+    assert whole.pools().equals(table) and whole.pool_figures().equals(figures)
+
+
+def hidden(job):
+    truth = job.truth
+    return StatementOfWork.of_shapes(truth.birth, truth.value, job.arrival, truth.shapes, revealed=False)
+
+
+def approximately(row):
+    return (*row[:3], *(None if each is None else pytest.approx(each) for each in row[3:]))
 
 
 @pytest.mark.slow

@@ -357,6 +357,31 @@ class Forgets(FirstCome):
         return {name: getattr(self, name) for name in ("max_concurrency", "max_duration", "max_value", "max_delay")}
 
 
+class Counts(FirstCome):
+    """Another negative control: played whole it says that it was."""
+
+    whole = 0.0
+
+    def play(self, jobs, outcomes, until):
+        own = {name: getattr(self, name) for name in ("max_concurrency", "max_duration", "max_value", "max_delay")}
+        plays = FirstCome(self.capacity, self.horizon, self.price, **own).play(jobs, outcomes, until)
+        self._round, self.whole = until + 1, 1.0
+        return plays
+
+    def statistics(self):
+        return {"whole": self.whole}
+
+
+def test_the_referee_names_a_figure_that_differs_alone():
+    found = compare_plays(lambda: replace(setup_of("first-come", {}, (job("a", 1),)), mechanism=counts()))
+    assert found.whole and found.difference == "mechanism: {'whole': 1.0}, not {'whole': 0.0}"
+
+
+def counts():
+    own = {name: each for name, each in LIMITS.items() if name not in ("capacity", "horizon")}
+    return Counts(CAPACITY, HORIZON, max_delay=MAX_DELAY, **own)
+
+
 def test_a_subclass_with_a_rule_of_its_own_is_played_by_rounds():
     jobs = (job("a", 1), job("b", 1))
     for kind, whole in ((FirstCome, True), (Constants, True), (SecondFirst, False)):
