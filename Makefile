@@ -34,7 +34,7 @@ test: $(VENV)/.test ## install into .venv and run the tests (without the slow on
 slow: $(VENV)/.test ## the slow tests, with a quarter of the cases that they draw; the longest are in `make thorough`
 	$(PYTEST) -m "slow and not long" -n $$(($(WORKERS) + 1)) --dist worksteal
 
-thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (half an hour and more)
+thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of them (an hour or more)
 	MARKETSCHED_TESTS=all $(PYTEST) -m "slow or many" -n $(WORKERS) --dist worksteal
 
 browser: $(VENV)/.browser ## the tests of the dashboard and of a live market's page, in the Chromium on the PATH (skipped without one)
