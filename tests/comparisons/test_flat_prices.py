@@ -32,6 +32,14 @@ def test_everybody_is_compared_with_first_come_at_flat_prices():
     assert table.loc["first-come:price=3", ["over_first_come", "over_best_flat"]].tolist() == [22 / 30, 0.0]
 
 
+def test_jobs_that_fit_into_no_columns_have_a_best_flat_price_too():
+    """The signal of the long one is a number, and not its duration."""
+    odd = market([one("long", 8, duration=4, signal=2), one("short", 30, birth=2)])
+    assert Scenario.from_dict(odd).setup(np.random.default_rng(0)).table.columns(12) is None
+    runs = compare(odd, ["bid-price"], runs=1, optimum_seconds=0).runs
+    assert runs[["first_come", "best_flat"]].values.tolist() == [[8.0, 30.0]] and 2 <= runs["best_flat_price"][0] < 30
+
+
 def test_a_contestant_that_is_first_come_at_the_price_does_not_play_again():
     played, base = [], Scenario.from_dict(LONG_AND_SHORT)
 

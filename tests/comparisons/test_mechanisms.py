@@ -186,6 +186,16 @@ def log_file(tmp_path_factory):
     return path
 
 
+def test_who_ran_when_is_kept_of_a_log_for_one_seed(log_file):
+    """And waits of every seed; of a market without a log neither."""
+    contest = MechanismContest(Scenario.of(log_file), ["first-come"], None, 0.0, drawn_seed=8)
+    one, other = (contest.play(seed, 0, lambda what: None) for seed in (8, 9))
+    assert "schedules" in one and one["drawn"][0]["seed"] == 8 and "schedules" not in other
+    assert [len(found["waits"]) for found in (one, other)] == [1, 1]
+    market = MechanismContest(Scenario.of(MAYBE), ["first-come"], None, 0.0, drawn_seed=8)
+    assert not {"schedules", "waits", "pools", "against"} & set(market.play(8, 0, lambda what: None))
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_owners_of_a_log_are_compared_with_the_one_that_is_named(log_file):

@@ -12,6 +12,17 @@ SMALL = {
 }
 
 
+def test_processes_of_large_logs_need_more_memory(monkeypatch):
+    """Each of 1 GB and as much again for its jobs: two of them in half of 9 GB."""
+    base = Scenario.from_dict(SMALL)
+    n_jobs = len(base.workload_of(0, None).jobs)
+    for name, value in (("JOB_S", 1.0), ("PROCESS_BYTES", 1e9), ("JOB_BYTES", 1e9 / n_jobs)):
+        monkeypatch.setattr(f"{PLANS}.{name}", value)
+    monkeypatch.setattr(f"{PLANS}.cores", lambda: 64)
+    monkeypatch.setattr(f"{PLANS}.available_memory", lambda: 9e9)
+    assert plan_of_log(base, ["first-come"], 20).workers == 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "cores", "gigabytes", "asked", "workers"),
     [
