@@ -1,9 +1,13 @@
 """Credits on a cluster: no scale counts, starts keep their bound, and only runs that have to go are taken back."""
 
+import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from draws import many
 from marketsched.agents.job import Job
@@ -140,6 +144,223 @@ def test_a_pool_that_is_sought_more_costs_more_and_all_credits_buy_all_nodes():
     for now in range(8, 800, 8):
         weights.renew(now)
     assert weights.of_pool == pytest.approx([1, 1], abs=1e-3)  # spread by capacity, which is equal
+
+
+class Account:
+    """The rule, but for where jobs are placed and in which turn: that is as events and bookings say.
+
+    By name, pool by pool: what jobs cost, what owners hold, who becomes regular where, who pays, and what leaves teach.
+    """
+
+    def __init__(self, jobs, owners, income, carry, start, patience, margin):
+        self.jobs, self.owners, self.patience, self.margin = {job.name: job for job in jobs}, owners, patience, margin
+        self.r, self.income = income, income * 2 / len(owners)  # of each pool of two nodes
+        self.cap = carry * self.income
+        self.purses = {(owner, pool): start * self.cap for owner in owners for pool in "ac"}
+        self.present, self.runs, self.regular, self.memory = [], {}, {}, {owner: [] for owner in owners}
+        self.over, self.real, self.announced, self.usual = [], 1.0, 1.0, {}
+        self.offered = self.rounds = self.came = 0.0
+        self.upgrades, self.counts, self.lost = [], Counter(), 0.0
+
+    def cost(self, job, pool):
+        """Return the largest share of one of its nodes in pool ``pool``, of devices whole ones, for all tasks."""
+        each = job.truth.shapes[0].each
+        return max(each["cpu"] / 8, math.ceil(each.get("gpu", 0)) / 2) * job.truth.shapes[0].tasks
+
+    def mean(self, job):
+        return work_of(job) / self.size(job)
+
+    def size(self, job):
+        shape = job.truth.shapes[0]
+        return 4 * max(shape.each["cpu"] / 32, shape.each.get("gpu", 0) / 4) * shape.tasks
+
+    def important(self, job):
+        return job.truth.value.value / work_of(job)
+
+    def band(self, job):
+        share = self.cost(job, job.truth.shapes[0].kinds[0])
+        return "gpu" in job.truth.shapes[0].each, (share > 0.3) + (share > 0.6)
+
+    def usual_rounds(self, job):
+        rounds, n = self.usual.get(self.band(job), (0, 0))
+        if n <= 0.5:
+            rounds, n = (sum(column) for column in zip(*self.usual.values(), strict=True)) if self.usual else (4, 1)
+        return rounds / n
+
+    @property
+    def kappa(self):
+        return self.real / self.announced
+
+    def needed(self, owner, pool, now):
+        total = 0.0
+        for name in self.present:
+            job, (began, place) = self.jobs[name], self.runs.get(name, (now, self.regular.get(name, ("",))[0]))
+            if name in self.regular and (job.owner, pool) == (owner, place):  # where it runs, or is regular
+                total += self.cost(job, pool) * max(1.0, self.mean(job) * self.kappa - (now - began))
+        return total
+
+    def threshold(self, owner, pool, now):
+        own = [(rho, work[pool], t) for rho, work, t in self.memory[owner][-64:] if pool in work]
+        total = sum(work for _, work, _ in own)
+        if len(own) < 5:
+            return 0.0
+        asked = total / max(8.0, now - min(t for *_, t in own) + 1.0) * self.kappa
+        left = max(0.0, self.purses[owner, pool] - self.needed(owner, pool, now))
+        most, above = (self.income + left / 400.0) / asked * total, 0.0
+        for rho, work, _ in sorted(own, key=lambda row: -row[0]):
+            above += work
+            if above > most:
+                return rho
+        return 0.0
+
+    def bound(self, job, pool):
+        left = 2 * (1 - self.cost(job, pool) - self.r)
+        if job.truth.shapes[0].tasks > 1 or left <= 1e-9:
+            return math.nan
+        held = sum(min(w + self.patience * self.income, self.cap) for (_, of), w in self.purses.items() if of == pool)
+        return self.patience + math.floor(held / left + 1e-9)
+
+    def learn(self, name, used):
+        job = self.jobs[name]
+        rounds, n = self.usual.get(self.band(job), (0.0, 0.0))
+        self.usual[self.band(job)] = 0.97 * rounds + self.mean(job), 0.97 * n + 1
+        if used:
+            self.real = 0.98 * self.real + self.size(job) * used
+            self.announced = 0.98 * self.announced + work_of(job)
+
+    def begins(self, now, events):
+        """Take note of who is over, leaves and comes; then incomes."""
+        for name, used in self.over:
+            self.learn(name, used)
+        self.over = []
+        gone = {e.job: e.kind.value for e in events if e.kind.leaves}
+        new = [job for job in self.jobs.values() if job.arrival == now]
+        for name in [name for name in self.present if name in gone]:
+            assert gone[name] == ("evict" if self.runs.pop(name, None) or self.counts[name] else "drop")
+            self.present.remove(name)
+            self.regular.pop(name, None)
+            self.learn(name, 0)
+        self.offered, self.rounds, self.came = 0.99 * self.offered + self.came, 0.99 * self.rounds + 1, 0.0
+        for job in new:
+            self.came += self.size(job) * self.usual_rounds(job) * self.kappa
+        self.present += [job.name for job in new if job.name not in gone]
+        self.counts["jobs"] += len([job for job in new if job.name not in gone])
+        for key, purse in self.purses.items():
+            self.purses[key] = min(purse + self.income, self.cap)
+
+    def upgrade(self, now):
+        for name in self.present:
+            job = self.jobs[name]
+            last = min(job.truth.value.deadline, HORIZON + 1)
+            late = now >= last - math.floor(self.mean(job) * (1 + self.margin) + 2)
+            if name in self.runs or name in self.regular or not late:
+                continue
+            tried = []
+            idle_devices = {pool: pool == "a" and "gpu" not in job.truth.shapes[0].each for pool in "ac"}
+            for row, pool in enumerate(sorted(job.truth.shapes[0].kinds, key=lambda pool: (idle_devices[pool], pool))):
+                cost = self.cost(job, pool)
+                has = self.purses[job.owner, pool] - self.needed(job.owner, pool, now)
+                if has >= cost * self.mean(job) * self.kappa - 1e-9:
+                    tried.append((-has / cost, row, pool))
+            for _, _, pool in sorted(tried):
+                threshold = self.threshold(job.owner, pool, now)
+                if self.important(job) >= threshold:
+                    self.regular[name] = pool, now
+                    cost, purse = self.cost(job, pool) * self.mean(job) * self.kappa, self.purses[job.owner, pool]
+                    row = name, job.owner, pool, now, cost, purse, threshold, self.bound(job, pool)
+                    self.upgrades.append(row)
+                    break
+        for name in self.present:
+            job = self.jobs[name]
+            if job.arrival == now:
+                share = {pool: self.cost(job, pool) * self.mean(job) / len(job.truth.shapes[0].kinds)
+                         for pool in job.truth.shapes[0].kinds}  # fmt: skip
+                self.memory[job.owner].append((self.important(job), share, now))
+
+    def pays(self, name, pool):
+        key, cost = (self.jobs[name].owner, pool), self.cost(self.jobs[name], pool)
+        if self.purses[key] < cost - 1e-9:
+            return False
+        self.purses[key] -= cost
+        return True
+
+    def serve(self, now, events, pool_of):
+        for name in self.present:
+            if name in self.runs and name in self.regular and not self.pays(name, self.runs[name][1]):
+                del self.regular[name]
+                self.counts["could_not_pay"] += 1
+        waiting = [name for name in self.present if name in self.regular and name not in self.runs]
+        lost, place, free = 0.0, -1, False
+        for event in events:
+            name = event.job
+            if event.kind.value == "requeue":
+                assert name not in self.regular and not free  # only free runs are taken, before free jobs start
+                lost += self.size(self.jobs[name]) * (now - self.runs.pop(name)[0])
+                self.counts[name] += 1
+                self.counts["requeues"] += 1
+            if event.kind.value == "start":
+                pool = pool_of(name)
+                if name in self.regular:
+                    assert not free and waiting.index(name) > place  # in turn of arrival
+                    place = waiting.index(name)
+                    own, *behind = (self.jobs[each] for each in waiting[place:])
+                    own, behind = (
+                        sum(self.size(job) * self.usual_rounds(job) for job in jobs) for jobs in ([own], behind)
+                    )
+                    limit = 1.5 * max(1.0, self.offered / self.rounds / 4) ** 3 * (own + 2 * behind)
+                    assert lost <= limit + 1e-9 or now - self.regular[name][1] >= self.patience
+                    assert self.pays(name, pool)
+                else:
+                    free = True
+                self.lost, lost = self.lost + lost, 0.0
+                self.runs[name] = now, pool
+        assert not lost
+
+    def ends(self, now, name):
+        self.over.append((name, now + 1 - self.runs.pop(name)[0]))
+        self.counts["completed"] += 1
+        self.present.remove(name)
+        self.regular.pop(name, None)
+
+
+@settings(max_examples=many(40, least=8), phases=[Phase.reuse, Phase.generate])  # seeds do not shrink
+@given(
+    seed=st.integers(0, 10**6),
+    income=st.sampled_from([0.25, 0.5, 0.75]),
+    carry=st.sampled_from([8.0, 32.0]),
+    start=st.sampled_from([0.0, 0.5, 1.0]),
+    patience=st.sampled_from([0, 3, 40]),
+    margin=st.sampled_from([0.5, 1.0, 4.0]),
+)
+def test_drawn_markets_follow_the_rule(seed, income, carry, start, patience, margin):
+    jobs, owners = drawn_jobs(seed, n=70, span=40), ["o0", "o1", "o2", "o3"]
+    account = Account(jobs, owners, income, carry, start, patience, margin)
+    rules = {"income": income, "carry_rounds": carry, "start": start, "patience": patience, "margin": margin}
+    market = ClusterCredits(CLUSTER.nodes, HORIZON, **SIZES, owners=owners, **rules)
+    loop, truthful = MarketLoop(market), TruthfulOwners(jobs)
+    while loop.now <= 80:
+        truthful.act(loop)
+        loop.arrivals()
+        now, events = loop.now, loop.advance()
+        account.begins(now, events)
+        account.upgrade(now)
+        account.serve(now, events, lambda name: CLUSTER.pool_names[market.booking(name).wanted.pool])
+        for pool, each in zip(CLUSTER.pool_names, market.pools.every, strict=True):
+            expected = [account.purses[owner, pool] for owner in owners]
+            assert each.credits.tolist() == pytest.approx(expected, abs=1e-3)
+        classes = {name: market.class_of(name).name for name in account.present}
+        assert classes == {name: "regular" if name in account.regular else "free" for name in account.present}
+        for event in loop.completions():
+            account.ends(now, event.job)
+    found = sorted((x.job, x.owner, x.pool, x.round, x.cost, x.purse, x.threshold, x.bound) for x in market.upgrades)
+    assert [row[:4] for row in found] == [row[:4] for row in sorted(account.upgrades)]
+    numbers = [[x for row in rows for x in row[4:]] for rows in (found, sorted(account.upgrades))]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-3, nan_ok=True)
+    counts = market.statistics()
+    assert {name: counts[name] for name in ("jobs", "could_not_pay", "requeues", "completed")} == {
+        name: account.counts[name] for name in ("jobs", "could_not_pay", "requeues", "completed")
+    }
+    assert counts["upgrades"] == len(found) and counts["node_rounds_lost"] == pytest.approx(account.lost)
 
 
 class Unpaid(ClusterCredits):
