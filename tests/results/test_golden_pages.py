@@ -288,7 +288,8 @@ def test_users_with_most_jobs_come_first_and_waits_have_a_unit_that_suits_them()
         {"by": "owner", "name": [f"u{i}" for i in range(MOST_USERS + 2)], "jobs": range(1, MOST_USERS + 3)}
     )
     users = users.assign(completed=1, wait_rounds=3.0, paid=0.126, value=2.0)
-    title, table = users_view(users, None, "mine")
+    both = pd.concat([users.assign(mechanism="mine"), users.assign(mechanism="theirs", wait_rounds=9.0)])
+    title, table = users_view(both, None, "mine")
     assert title.plain == "\nby user under mine: the 10 with most jobs of 12"
     assert [row[0] for row in table.rows] == [f"u{i}" for i in range(MOST_USERS + 1, 1, -1)]
     assert table.rows[0] == ("u11", "12", "1", "3.0", "0.13", "2")

@@ -21,6 +21,7 @@ from marketsched.results.market_figure import (
     CANCELLED,
     EVICTED,
     MOST_COLUMNS,
+    TimeAxis,
     load_by_band,
     run_figure,
     worth_drawing,
@@ -89,6 +90,18 @@ def words(figure):
             for place, tick in zip(axis.get_majorticklocs(), axis.get_major_ticks(), strict=True):
                 seen += [t for t in (tick.label1, tick.label2) if low <= place <= high and t.get_visible()]
     return [(text, text.get_window_extent()) for text in seen if text.get_text().strip()]
+
+
+def test_time_has_the_unit_and_the_ticks_that_suit_its_length():
+    units = {(9, None): "rounds", (35, 300): "minutes", (36, 300): "hours", (2879, 300): "hours", (2880, 300): "days"}
+    assert {key: TimeAxis(*key).unit for key in units} == units
+    lengths = [(15, 15), (16, 15), (30, 15), (31, 15), (91, 15), (7, 7), (43, 7), (200, 7)]  # hours, most ticks
+    steps = [np.diff(TimeAxis(n, 3600).ticks(most).tick_values(0, n)).max() for n, most in lengths]
+    assert steps == [1, 2, 2, 3, 12, 1, 12, 48]
+    assert TimeAxis(7, None).ticks().tick_values(0, 7).tolist() == list(range(8))  # rounds are whole
+    spans = {1: "60 s", 2: "2 min", 89: "89 min", 90: "1.5 h"}
+    assert {rounds: TimeAxis(9, 60).span(rounds) for rounds in spans} == spans
+    assert [TimeAxis(9, None).span(rounds) for rounds in (1, 3)] == ["round", "3 rounds"]
 
 
 def test_bands_add_up_to_the_load(run):

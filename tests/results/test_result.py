@@ -15,6 +15,7 @@ from marketsched.results import tables
 from marketsched.results.kinds import kind_of
 from marketsched.results.panels import save_figure
 from marketsched.results.result import Result, load
+from refusals import refused
 
 MARKET = {
     "name": "small & <b>",
@@ -125,6 +126,44 @@ def test_a_folder_of_an_earlier_version_is_refused_in_one_line(tmp_path):
         InvalidParameterError, match=r"does not say of which kind .* \(written by marketsched 0.1.0\): expected"
     ):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("runs.parquet", b"", "runs.parquet is damaged: expected a Parquet table"),
+        ("runs.parquet", b"PAR1" + bytes(50) + b"PAR1", "runs.parquet is damaged: expected a Parquet table"),
+        ("summary.parquet", None, "has no summary.parquet: expected all files of a results"),
+        ("timings.json", b"{", "timings.json is damaged: expected JSON"),
+        ("notes.md", b"\xff\xfe", "notes.md is damaged: expected UTF-8 text"),
+        ("meta.json", b"[" * 100_000, "meta.json is damaged: expected JSON"),
+        ("meta.json", b"[]", "meta.json names no version of marketsched: expected a folder that marketsched wrote"),
+        ("meta.json", b'{"versions": {"other": "1"}}', "meta.json names no version of marketsched"),
+        ("meta.json", b'{"versions": {"marketsched": "0"}, "kind": 7}', "does not say of which kind the results are"),
+        ("meta.json", None, "run holds no meta.json: expected a folder that marketsched wrote"),
+    ],
+)
+def test_a_damaged_folder_is_refused_with_what_is_damaged(tmp_path, name, content, words):
+    a_result().save(tmp_path / "run")
+    path = tmp_path / "run" / name
+    path.unlink(missing_ok=True)
+    if content is not None:
+        path.write_bytes(content)
+    refused(lambda: load(tmp_path / "run"), words, error=InvalidParameterError)
+
+
+def test_a_folder_that_holds_no_result_is_refused(tmp_path):
+    a_result().save(tmp_path / "inside")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "meta.json").write_text("{}")
+    (tmp_path / "file").write_text("")
+    hint = f"holds no meta.json: expected a folder that marketsched wrote, such as {tmp_path / 'inside'}"
+    for where, words in (("absent", "is not there"), ("file", "is not a folder"), ("", hint)):
+        refused(lambda where=where: load(tmp_path / where), words, error=InvalidParameterError)
+    single = Result("notes", meta={"versions": VERSIONS}, outcome={"best": 3.0})
+    single.save(tmp_path / "single")
+    (tmp_path / "single" / "summary.json").write_text("[]")
+    refused(lambda: load(tmp_path / "single"), "summary.json is damaged: expected figures by name")
 
 
 def test_a_kind_nothing_is_known_of_loads_all_the_same(tmp_path):
