@@ -72,16 +72,6 @@ def test_parts_of_a_table_make_it_whole(result, name, monkeypatch):
     pd.testing.assert_frame_equal(columns_of({name: whole}, name, wanted), whole[wanted[:3]].reset_index(drop=True))
 
 
-def test_summary_counts_what_the_table_of_jobs_shows(result):
-    jobs, summary = result.jobs, result.outcome
-    assert {word: (jobs["outcome"] == word).sum() for word in ("completed", "dropped")} == {
-        word: summary[word] for word in ("completed", "dropped")
-    }
-    assert summary["completed"] > 0 and summary["welfare"] == jobs["value"].sum()
-    assert summary["submitted"] == jobs["submitted"].notna().sum() == len(jobs)
-    assert summary["owners_utility"] == jobs["utility"].sum()
-
-
 def test_tags_but_one_are_a_mapping_of_their_own():
     shared = {"group": "g", "deadline": None, "band": "free"}
     one, two = TagsButOne(shared, "deadline", 7), TagsButOne(shared, "deadline", 9)

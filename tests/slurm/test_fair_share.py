@@ -1,10 +1,14 @@
 """Fair share on the port and as lines of slurm.conf: least wall times, weights, and a clock that was too fast."""
 
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 
+from marketsched.slurm import fair_share
 from marketsched.slurm.commands import SlurmError
 from marketsched.slurm.fair_share import FairShareCluster, OnSlurm, Situation
-from marketsched.slurm.gate import Asked
+from marketsched.slurm.gate import Asked, SlurmRun, TooSlow
 from marketsched.slurm.port import simple_job
 
 
@@ -42,3 +46,38 @@ def test_where_seconds_may_have_decided_the_clock_is_half_as_fast(monkeypatch):
     with pytest.raises(SlurmError, match="a machine for a clock 30 times fast"):
         cluster.play_on_slurm(situation, rate=120.0)
     assert rates == [120.0, 60.0, 30.0]
+
+
+@pytest.mark.parametrize(("late", "too_slow"), [(0, False), (1, False), (0, True)])
+def test_starts_on_slurmctld_count_from_the_first_arrival_and_late_rounds_count_for_nothing(
+    monkeypatch, late, too_slow
+):
+    made = []
+
+    class Cluster:
+        slurm = SimpleNamespace(configuration=lambda: {"SLURM_VERSION": "22.05.8"})
+
+        def __init__(self, folder, nodes, **options):
+            made.append((nodes, options))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    def play(jobs, cluster, *, accounts, asked, until):
+        assert accounts and asked == {"b": Asked(qos="high")} and until == ("b",)
+        if too_slow:
+            raise TooSlow("behind")
+        return SlurmRun(pd.DataFrame({"job": ["a", "b"], "start": [2, 7]}), 9, 0, late)
+
+    monkeypatch.setattr(fair_share, "AccountingCluster", Cluster)
+    monkeypatch.setattr(fair_share, "play_in_slurm", play)
+    cluster = FairShareCluster(3, {"ann": 2, "bob": 1}, qos={"high": (1.0, 2.0)})
+    jobs = (simple_job("a", "ann", 4, 1, 1), simple_job("b", "bob", 5, 1, 1))
+    found = cluster._on_slurm_once(Situation(jobs, {"b": Asked(qos="high")}), 60.0, ("b",))
+    assert found == (None if late or too_slow else OnSlurm({"a": 4, "b": 9}, "22.05.8", 60.0))
+    ((nodes, options),) = made
+    assert nodes == 3 and options["accounts"] == {"ann/": 2, "bob/": 1} and options["rate"] == 60.0
+    assert options["qos"] == {"high": (1.0, 2.0)} and options["settings"] == cluster.lines()

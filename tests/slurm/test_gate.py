@@ -79,16 +79,35 @@ class FirstCome:
         ]  # fmt: skip
 
 
+class Lingering(FirstCome):
+    """Jobs that are over are seen as running once more, and as completing after that, before they have left."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.seen, self.early = {}, []
+
+    def jobs(self):
+        found = super().jobs()
+        for each in found:
+            if each.over:
+                seen = self.seen[each.id] = self.seen.get(each.id, 0) + 1
+                if seen <= 2:
+                    each.state, each.active, each.over = ("RUNNING", "COMPLETING")[seen - 1], True, False
+        return found
+
+    def update(self, **fields):
+        self.early += [number for number, seen in self.seen.items() if seen <= 2 and fields.get("State") == "UP"]
+        super().update(**fields)
+
+
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """Return what makes a cluster of some nodes in a folder of this test."""
     monkeypatch.setattr(gate, "LOOK_S", 0.0)
 
-    def of(nodes, slow=None, delay=0):
+    def of(nodes, slow=None, delay=0, kind=FirstCome):
         clock = Clock(slow)
-        return SimpleNamespace(
-            folder=tmp_path, nodes=nodes, clock=clock, slurm=FirstCome(nodes, clock, tmp_path, delay)
-        )
+        return SimpleNamespace(folder=tmp_path, nodes=nodes, clock=clock, slurm=kind(nodes, clock, tmp_path, delay))
 
     return of
 
@@ -119,6 +138,12 @@ def test_jobs_start_in_rounds_and_end_with_them_or_at_their_wall_time(cluster, t
     options = made.slurm.options["d"]  # four rounds of ten minutes less one, and less six
     assert (options["nodes"], options["time"], options["time-min"]) == ("1", "39", "34")
     assert "account" not in options and "qos" not in options and "begin" not in options
+
+
+def test_a_round_begins_once_those_that_end_have_left_their_nodes(cluster):
+    made = cluster(2, kind=Lingering)
+    run = play_in_slurm(JOBS[:3], made)
+    assert [row[:2] for row in rows_of(run)] == [("a", 1), ("b", 3), ("c", 5)] and made.slurm.early == []
 
 
 def test_a_play_ends_once_the_named_jobs_have_started(cluster):

@@ -146,6 +146,29 @@ def test_a_pool_that_is_sought_more_costs_more_and_all_credits_buy_all_nodes():
     assert weights.of_pool == pytest.approx([1, 1], abs=1e-3)  # spread by capacity, which is equal
 
 
+def test_weights_follow_what_jobs_that_have_left_asked_for():
+    """Pool a has 16 cores and 4 GPUs, c 16 cores; a pool's pressure is that of its most sought resource."""
+    rng, weights, work, expected = np.random.default_rng(4), PoolWeights(CLUSTER), np.zeros((2, 2)), np.ones(2)
+    for now in range(1, 80):
+        each, kinds = NEEDS[rng.integers(len(NEEDS))]
+        rounds, tasks = int(rng.integers(1, 9)), int(rng.integers(1, 3))
+        weights.learn(
+            options_of([Shape(each, dict.fromkeys(kinds, (rounds,)), tasks)], CLUSTER), np.full(len(kinds), rounds)
+        )
+        work *= 0.995
+        for k, name in enumerate(("cpu", "gpu")):
+            size = np.array([16 if name == "cpu" else 4 * (pool == "a") for pool in "ac"]) * [
+                pool in kinds for pool in "ac"
+            ]
+            work[:, k] += size / max(1, size.sum()) * each.get(name, 0) * tasks * rounds
+        weights.renew(now)
+        if now % 8 == 0:
+            pressure = np.array([max(work[0, 0] / 16, work[0, 1] / 4), work[1, 0] / 16])
+            aim = np.maximum(pressure / pressure.max(), 0.05) ** 2
+            expected = 0.8 * expected + 0.2 * aim * 4 / (aim @ [2, 2])
+        assert weights.of_pool == pytest.approx(expected)
+
+
 class Account:
     """The rule, but for where jobs are placed and in which turn: that is as events and bookings say.
 

@@ -1,7 +1,6 @@
 """Credits: what is proven of them, in drawn markets, in one where the bound is attained, and against faulty rules."""
 
 import math
-from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,7 @@ from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
-from marketsched.mechanisms.credits.upgrades import Memory, Remembered, _threshold_kernel, outlook, upgraded
+from marketsched.mechanisms.credits.upgrades import Memory, outlook, upgraded
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.registry import get_mechanism
@@ -109,21 +108,6 @@ def test_the_bound_is_attained_when_all_is_spent_at_once():
     (each,) = (x for x in market.upgrades if x.job == "late")
     assert each.bound == 200.0  # 1,000 credits over (1 - .5) 10 - 1 + 1 nodes
     assert 0.98 * each.bound <= each.started - each.round <= each.bound
-
-
-def test_what_was_paid_for_nothing_and_what_no_purse_can_pay_are_counted():
-    law = [(1, 1, 0.5, None), (1, 9, 0.5, None)]
-    jobs = [
-        Job(name, "ann", StatementOfWork(1, width, DeadlineValue(5.0, 8), law), 1, 9)
-        for name, width in (("runs too long", 2), ("too dear", 10))
-    ]
-    market = Credits(
-        10, 30, shares={"ann": 1}, income=0.5, carry_rounds=4.0, start=1.0, **{**SIZES, "max_concurrency": 10}
-    )
-    played(market, jobs, 30)
-    found = market.statistics()
-    assert found["upgrades"] == 1 and found["beyond_purse"] == 1  # a purse of 20, and a job of 50 node-rounds
-    assert found["credits_spent"] == found["credits_undone"] > 0
 
 
 class Unpaid(Credits):
@@ -243,24 +227,6 @@ def test_a_rule_that_reads_what_present_jobs_announce_is_found():
     assert moved(reads_present=True) > 0
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_thresholds_are_those_of_a_sum_written_out(compiled):
-    kernel = _threshold_kernel
-    kernel = kernel if compiled else getattr(kernel, "py_func", kernel)
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        memory, n = np.zeros((3, 1, 64)), int(rng.integers(1, 64))
-        memory[0, 0, :n], memory[1, 0, :n] = rng.integers(1, 9, n), rng.uniform(1, 30, n)
-        memory[2, 0, :n] = np.sort(rng.integers(1, 50, n))
-        can_pay, kappa = float(rng.uniform(0.1, 5)), float(rng.uniform(0.2, 2))
-        found = kernel(Remembered(memory, np.array([n])), 0, 60, can_pay, kappa)
-        jobs = sorted(range(n), key=lambda i: -memory[0, 0, i])
-        work = memory[1, 0, :n]
-        most = can_pay / (kappa * work.sum() / (60 - memory[2, 0, 0] + 1)) * work.sum()
-        over = [memory[0, 0, i] for k, i in enumerate(jobs) if work[jobs[: k + 1]].sum() > most]
-        assert found == (over[0] if over and n >= 5 else 0.0)
-
-
 def test_what_the_regular_jobs_of_an_owner_still_need_is_summed_over_their_rest():
     """By hand, kappa .5: what waits needs half its mean, and what runs the rest of that, at least a round."""
     purses, memory, present = Purses(Accounts(owners=["ann", "bob"]), 8, 0.5, 20.0, 1.0), Memory(), Rows(JOB)
@@ -298,31 +264,6 @@ def test_a_quote_tells_how_long_free_jobs_waited():
         played(market, jobs, 40)
         found = market.outlook(StatementOfWork(41, 1, DeadlineValue(1.0, 60), [(41, 1, 1.0, None)]), "guest")
         assert (found.free_within, found.regular_within, found.taken) == (within, None, 0.0)
-
-
-def test_guests_pay_nothing_and_wait_for_everybody():
-    jobs = drawn_jobs(4, n=80)
-    market = market_of("credits", jobs, owners=["o0", "o1", "o2"], **TIGHT)
-    kinds = defaultdict(set)
-    for event in played(market, jobs):
-        kinds[event.job].add(event.kind.value)
-    assert {each.owner for each in market.upgrades} == {"o0", "o1", "o2"}
-    assert market.purses.held[market.accounts.number_of("o3")] == 0
-    assert any("start" in kinds[job.name] for job in jobs if job.owner == "o3")
-
-
-def test_a_newcomer_begins_with_an_empty_purse():
-    market = get_mechanism(
-        "credits",
-        capacity=4,
-        horizon=9,
-        shares={"ann": 3, "guests/": 1},
-        newcomers="guests/",
-        **{**SIZES, "max_concurrency": 4},
-    )
-    number = market.accounts.number_of("eve")
-    market.purses.pay_income()
-    assert market.purses.credits[number] == pytest.approx(0.7 * 4 * 0.25)
 
 
 @pytest.mark.parametrize(
