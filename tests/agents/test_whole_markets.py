@@ -19,6 +19,7 @@ from marketsched.agents import Job
 from marketsched.agents.lies import DelaySubmission, InflateConcurrency, ScaleValue, Truthful
 from marketsched.agents.market_log import RowKind
 from marketsched.agents.market_run import MarketRun
+from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.result import OUTCOMES
 from marketsched.agents.setup import MarketSetup
@@ -268,7 +269,21 @@ def records(frame):
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-BEHAVIOURS = (Truthful(), DelaySubmission(2), InflateConcurrency(1), InflateConcurrency(-1), ScaleValue(2.0))
+class Listens(Truthful):
+    """Tells the truth, and keeps what it hears."""
+
+    def __init__(self):
+        self.heard, self.seen = [], []
+
+    def hear(self, utility):
+        self.heard.append(utility)
+
+    def see(self, owner):
+        assert isinstance(owner, OwnerState)
+        self.seen.append((owner.job.name, owner.start, owner.value, owner.payment, owner.utility, owner.finished))
+
+
+BEHAVIOURS = (Truthful(), Listens, DelaySubmission(2), InflateConcurrency(1), InflateConcurrency(-1), ScaleValue(2.0))
 
 
 @settings(max_examples=many(80, least=20))
@@ -281,7 +296,7 @@ def test_the_tables_are_those_of_an_account_of_all_calls(data):
         jobs = data.draw(markets(revealed=data.draw(st.booleans())))
     jobs = tuple(replace(job, tags={"band": i % 2}) for i, job in enumerate(jobs))
     lies = data.draw(st.lists(st.sampled_from(BEHAVIOURS), min_size=len(jobs), max_size=len(jobs)))
-    of = {job.name: lie for job, lie in zip(jobs, lies, strict=True)}
+    of = {job.name: lie() if lie is Listens else lie for job, lie in zip(jobs, lies, strict=True)}
     more = {"resubmit": data.draw(st.booleans()), "strategy": lambda job: of[job.name]}
     horizon = data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
     setup = setup_of(name, data.draw(st.sampled_from(WHOLE[name])), jobs, horizon=horizon, **more)
@@ -296,6 +311,16 @@ def test_the_tables_are_those_of_an_account_of_all_calls(data):
     assert found == account.outcome(rows, rounds)
     assert market.log.counts == [sum(row[1] == kind.name.lower() for row in account.rows) for kind in RowKind]
     assert (market.round, market.load) == (horizon, account.loads[-1])
+    for name, listener in of.items():
+        if isinstance(listener, Listens):  # once its job has left, or the market is closed
+            row, last = (
+                next(row for row in rows if row["name"] == name),
+                [r[1] for r in account.rows if r[2] == name][-1:],
+            )
+            left = bool(last) and last[0] in ("drop", "cancel", "evict", "complete", "close")
+            assert listener.heard == [row["utility"]] * left
+            figures = (row[column] for column in ("start", "value", "payment", "utility"))
+            assert listener.seen == [(name, *figures, True)] * left
 
 
 def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():
