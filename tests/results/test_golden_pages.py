@@ -41,6 +41,7 @@ from marketsched.results.panels import OKABE_ITO, look, short
 from marketsched.results.pools_figure import MOST_RESOURCES, SMOOTHED, pools_figure
 from marketsched.results.pools_view import pools_view
 from marketsched.results.result import Result
+from marketsched.results.schedules_figure import WINDOW, gantt_figure
 from marketsched.results.sweep_kind import MOST_DRAWN, MOST_GROUPS, SweepKind, sweep_figure, sweep_table
 from marketsched.results.views import parts_of_view
 from marketsched.results.waits_view import MOST_USERS, users_view, wait_unit
@@ -270,6 +271,22 @@ def test_a_mechanism_that_refused_has_no_figures_of_its_pools():
     result = Result("mechanisms", {"pools": pools}, meta={"mechanisms": ["mine", "refused"]})
     assert pools_view(result)[1].rows == [("a: gpu in use", "60.0 %", "-"), ("a: income, credits", "2", "-")]
     assert [row[0] for row in pools_view(result, whole=True)[1].rows][:2] == ["a: cpu in use", "a: gpu in use"]
+
+
+def test_of_a_long_log_a_chart_shows_the_rounds_in_which_most_nodes_wait():
+    """Three jobs of a node wait from round 301 on; one before and one after find a node at once."""
+    arrivals, starts = np.array([10, 301, 301, 301, 700]), np.array([10, 302, 330, 350, 700])
+    jobs = pd.DataFrame({"mechanism": "mine", "job": [*"abcde"], "class": 2, "nodes": 1, "arrival": arrivals})
+    jobs = jobs.assign(start=starts, end=starts + 20, completed=True, bounded_slowdown=2.0, taken_back=False)
+    about = {"seed": 0, "round_seconds": None, "capacity": 1, "rounds": 900, "last_birth": 800}
+    figure = gantt_figure(jobs, about, "long")
+    assert figure.texts[1].get_text() == f"seed 0, {WINDOW} rounds in which jobs for most nodes wait"
+    (image,) = figure.axes[0].images
+    first, last = image.get_extent()[:2]
+    assert first < 301 and last >= 349 and last - first == WINDOW and image.get_array().shape[:2] == (1, WINDOW)
+    busy = (np.asarray(image.get_array()) < 1).any(axis=2)[0]  # a node that is free is white
+    rounds = np.arange(first + 1, last + 1)
+    assert (busy == [any(s <= t < s + 20 for s in starts) for t in rounds]).all()
 
 
 def test_a_sweep_of_more_cases_than_a_page_holds():
