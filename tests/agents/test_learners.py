@@ -174,6 +174,78 @@ def test_one_action_and_equal_utilities_are_no_trouble(name):
         assert np.isfinite(learner.probabilities).all() and learner.probabilities.sum() == pytest.approx(1)
 
 
+def weights(exponents):
+    """Return probabilities in proportion to exp of these numbers; of inf alone, equal ones."""
+    top = max(exponents)
+    parts = [1.0 * (x == top) if math.isinf(top) else math.exp(x - top) for x in exponents]
+    return [part / sum(parts) for part in parts]
+
+
+def by_formula(name, low, high, horizon, draws, seen):
+    """Return the probabilities after these rounds, by the formulas of the four papers and sums written out."""
+    n, t, spread = len(seen[0]), len(draws), high - low
+    sums = [sum(row[k] for row in seen) for k in range(n)]
+    if name == "hedge":
+        return weights([math.sqrt(8 * math.log(n) / (horizon or t + 1)) / spread * x for x in sums])
+    if name == "exp3":
+        rate = math.sqrt(2 * math.log(n) / (n * horizon)) if horizon else math.sqrt(math.log(n) / (n * (t + 1)))
+        lost = [
+            sum((high - row[k]) / spread / d.probability for d, row in zip(draws, seen, strict=True) if d.action == k)
+            for k in range(n)
+        ]
+        return weights([-rate * x for x in lost])
+    if name == "ucb1":
+        of = [[(row[k] - low) / spread for d, row in zip(draws, seen, strict=True) if d.action == k] for k in range(n)]
+        if not all(of):
+            return weights([0.0 if each else math.inf for each in of])
+        index = [sum(each) / len(each) + math.sqrt(2 * math.log(t) / len(each)) for each in of]
+        return [(x == max(index)) / sum(y == max(index) for y in index) for x in index]
+    gap, earned = 0.0, [0.0] * n
+    for row in seen:
+        if gap == 0.0:
+            p, mixed = weights([math.inf if x == max(earned) else 0.0 for x in earned]), None
+        else:
+            rate = math.log(n) / gap
+            p = weights([rate * x for x in earned])
+            mixed = math.log(sum(q * math.exp(rate * x) for q, x in zip(p, row, strict=True))) / rate
+        if mixed is None:
+            mixed = max(x for q, x in zip(p, row, strict=True) if q)
+        gap += mixed - sum(q * x for q, x in zip(p, row, strict=True))
+        earned = [x + y for x, y in zip(earned, row, strict=True)]
+    return weights([math.log(n) / gap * x if gap else math.inf if x == max(earned) else 0.0 for x in earned])
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("horizon", [None, 40])
+def test_probabilities_are_those_of_the_formulas(name, horizon):
+    rng, low, high = np.random.default_rng(6), -1.0, 3.0
+    learner, draws, seen = make_learner(name, 4, low=low, high=high, horizon=horizon), [], []
+    for _ in range(25):
+        draws.append(learner.choose(rng))
+        seen.append(rng.choice([-1.0, 0.25, 1.0, 3.0], 4).tolist())
+        learner.learn(draws[-1], seen[-1] if learner.sees == "all" else seen[-1][draws[-1].action])
+        expected = by_formula(name, low, high, horizon, draws, seen)
+        assert learner.probabilities.tolist() == pytest.approx(expected, abs=1e-9)
+        assert draws[-1].action in range(4) and learner.rounds == len(draws)
+
+
+def test_bounds_on_regret_are_numbers_of_the_theorems():
+    """Four actions, utilities in [-1, 1], a hundred rounds; ln 4 = 1.386294."""
+    sizes = {"low": -1.0, "high": 1.0}
+    adahedge = AdaHedge(4)
+    adahedge.learn(NOTHING, [0.25, 0.5, 0.0, 0.25])
+    found = [
+        Hedge(4, horizon=100, **sizes).regret_bound(100), Hedge(4, **sizes).regret_bound(100),
+        Exp3(4, horizon=100, **sizes).regret_bound(100), Exp3(4, **sizes).regret_bound(100),
+        adahedge.regret_bound(100), Ucb1(3, low=-2, high=2).pulls_bound(1000, 1.0),
+    ]  # fmt: skip
+    assert found == pytest.approx([16.6511, 34.1347, 66.6044, 94.1929, 7.81124, 888.4825], rel=1e-5)
+    for kind in (Hedge, Exp3):  # with T known nothing is promised beyond, and as much before
+        assert kind(4, horizon=100).regret_bound(101) == math.inf
+        assert kind(4, horizon=100).regret_bound(7) == kind(4, horizon=100).regret_bound(100)
+    assert Exp3(1, horizon=9).regret_bound(9) == 0.0 and Ucb1(3).regret_bound(5) == math.inf
+
+
 def test_adahedge_settles_on_an_action_that_stands_out():
     learner = AdaHedge(5)
     hedge = Hedge(5, low=-10, high=10)
