@@ -103,7 +103,7 @@ class Misreport:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if cls.kind:
+        if vars(cls).get("kind"):  # a subclass without a name of its own is not read in the place of its parent
             KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:

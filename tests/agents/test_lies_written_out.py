@@ -217,7 +217,12 @@ def test_lies_say_what_is_written():
     assert "\n".join(written()) + "\n" == PLACE.read_text()
 
 
+class Rounded(ScaleValue):
+    """A lie of a user's own, without a kind."""
+
+
 def test_lies_come_back_from_data_with_other_numbers_too():
+    assert type(misreport_from(Rounded(2.0).data())) is ScaleValue
     for lie in (lie for lies in LIES.values() for lie in lies):
         assert misreport_from(lie.data()) == lie
         again = lie.with_values(lie.neutral)
