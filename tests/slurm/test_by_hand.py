@@ -16,13 +16,13 @@ from marketsched.slurm.beside import Beside, beside_slurm, starts_of
 from marketsched.slurm.clock import FastClock
 from marketsched.slurm.commands import Slurm, SlurmJob
 from marketsched.slurm.demand import NodeDemand, SlurmNode
-from marketsched.slurm.fair_share import Situation
+from marketsched.slurm.fair_share import FairShareCluster, Situation
 from marketsched.slurm.gate import Asked, SlurmRun, wall_time
-from marketsched.slurm.lies import LIES
+from marketsched.slurm.lies import LIES, submitted_as
 from marketsched.slurm.lies_kind import SlurmLiesKind
 from marketsched.slurm.port import simple_job
-from marketsched.slurm.shown import _plays
-from marketsched.slurm.situations import PlayedLog
+from marketsched.slurm.shown import _plays, script
+from marketsched.slurm.situations import Looked, PlayedLog
 from marketsched.slurm.slurm_audit import COLUMNS, DEFAULTS, _Screened, _summary, _to_play
 
 ROW = {
@@ -235,6 +235,27 @@ def test_a_script_submits_each_job_in_its_round_with_all_that_it_asks_for():
         "ask b 10 --account=ann --nodes=1 --time=9 --time-min=4",
         "finish lie looked",
     ]  # fmt: skip
+
+
+def test_a_script_says_what_it_takes_and_makes_accounts_and_qualities():
+    cluster = FairShareCluster(2, {"ann": 3, "fresh": 1}, qos={"past": (0.0, 9.5)}, weight_age=7.0)
+    truth = Situation((simple_job("looked", "ann", 2, 1, 2), simple_job("b", "ann", 5, 1, 1)))
+    rows = [{"gain": gain} for gain in (3, 2, 3)]
+    text = script(Looked("7", "ann", 3, cluster, truth), "account", submitted_as(truth, "account", 2), "22.05.8", rows)
+    assert "# A job comes from a fresh account: what that gains" in text and "\n#   PriorityWeightAge=7\n" in text
+    assert "Slurm 22.05.8: the job was done 2 or 3 rounds of ten minutes earlier." in text
+    assert "with 2 nodes of one processor" in text
+    assert "last about 1.8 hours" in text  # the last comes in round 5; and six rounds more
+    manage = [line.strip() for line in text.splitlines() if line.strip().startswith("manage ")]
+    allowed = "fairshare=1 qos=normal,past defaultqos=normal"
+    assert manage == [
+        "manage add account ann fairshare=3", "manage add account fresh fairshare=1",
+        "manage add qos past priority=0 usagefactor=9.500000",
+        f'manage add user "$ME" account=ann {allowed}', f'manage add user "$ME" account=fresh {allowed}',
+        "manage modify account ann set rawusage=0", "manage modify account fresh set rawusage=0",
+    ]  # fmt: skip
+    asked = [line for line in text.splitlines() if line.startswith("ask looked")]
+    assert ["--account=ann" in line for line in asked] == [True, False] and "--account=fresh" in asked[1]
 
 
 def test_a_fast_clock_shows_more_seconds_than_pass_and_sleeps_less(monkeypatch):
