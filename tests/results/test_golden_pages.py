@@ -311,6 +311,7 @@ def test_users_with_most_jobs_come_first_and_waits_have_a_unit_that_suits_them()
     assert [row[0] for row in table.rows] == [f"u{i}" for i in range(MOST_USERS + 1, 1, -1)]
     assert table.rows[0] == ("u11", "12", "1", "3.0", "0.13", "2")
     assert users_view(users.assign(jobs=1), None) == users_view(users[:1], None) == []
+    assert len(users_view(users[:2], None)) == 2  # one job, and two
     assert wait_unit(9.0, None) == ("rounds", 1.0)
     assert wait_unit(119.9, 60.0) == ("minutes", 1.0) and wait_unit(120.0, 60.0) == ("hours", 1 / 60)
 

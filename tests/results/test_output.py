@@ -245,8 +245,13 @@ def test_two_runs_side_by_side(tmp_path):
     assert names(tmp_path) == {"a", "b"}
 
 
+def open_files() -> int:
+    """Return how many files this process has open; 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "out.jsonl"
+    target, before = tmp_path / "out.jsonl", open_files()
     target.write_text("before")
     with pytest.raises(KeyboardInterrupt), whole_file(target) as partial:
         partial.write_text("half")
@@ -256,6 +261,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
         partial.write_text("after")
     assert target.read_text() == "after"
     assert names(tmp_path) == {"out.jsonl"}
+    assert open_files() == before
 
 
 def test_tables_read_back_equal_and_say_where_they_come_from(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from marketsched.results.schedules import COLUMNS
+from marketsched.results.schedules import COLUMNS, busiest_window
 from marketsched.results.schedules_figure import CLASSES, gantt_figure, schedules_figure
 
 # job, class, nodes, arrival, start, end, bounded slowdown
@@ -92,3 +92,10 @@ def test_a_chart_has_every_job_on_its_nodes_in_the_colour_of_its_class(schedules
                 strength = (1 - pixel).sum() / max((1 - ink).sum(), 1e-9)  # neighbours differ in brightness
                 assert 1 - pixel == pytest.approx((1 - ink) * strength) and (job == "." or 0.7 < strength <= 1)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["no class", "patient", "middle", "urgent"]
+
+
+def test_a_job_that_never_starts_waits_in_the_round_in_which_it_comes_alone():
+    """Nine nodes in round 40 are more than one from 5 to 8; who never arrives waits for nothing."""
+    rows = [("a", 1, 5, 9), ("b", 9, 40, 0), ("c", 99, 0, 0)]
+    jobs = pd.DataFrame(rows, columns=["job", "nodes", "arrival", "start"]).assign(mechanism="mine", end=12)
+    assert busiest_window(jobs, 10, 60) == 31 and busiest_window(jobs, 36, 60) == 5  # 31 .. 40, and 5 .. 40

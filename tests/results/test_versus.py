@@ -65,6 +65,24 @@ def test_the_figure_shows_every_owner_from_the_largest_loss_on():
         assert not points and [text.get_text().strip() for text in axes.texts] == [worst]
 
 
+def test_two_runs_are_no_claim_in_the_figure_either():
+    few = comparison({"waits": (5, 0.1), "loses": (0, -0.3)})
+    few.meta["runs"], few.tables["against"] = 2, few.tables["against"][lambda rows: rows["seed"] < 2]
+    figure = versus_figure(few)
+    assert "fewer than 3 runs: no claim" in " ".join(text.get_text() for text in figure.texts)
+    for axes in figure.axes:
+        drawn = [len(bars.lines[0].get_xdata()) for bars in axes.containers]
+        assert drawn == [0, 0, 2] and not axes.texts
+        assert (
+            np.ptp([segment for bars in axes.containers for segment in bars.lines[2][0].get_segments()], axis=1).max()
+            == 0
+        )
+
+
+def test_owners_who_fare_alike_make_no_table():
+    assert versus_view(comparison({"one": (0, 0), "two": (0, 0)})) == []
+
+
 def test_pairs_by_hand():
     """Waits are of jobs that both start, values of all that arrived."""
     jobs = {"owner": ["ann", "bob", "ann", "ann", "bob"], "arrival": pd.array([1, 1, 2, 3, None], dtype="Int64")}
