@@ -11,6 +11,8 @@ import naive_credits
 from credit_markets import LAWS, SIZES
 from draws import many
 from marketsched.agents.job import Job
+from marketsched.agents.referee import compare_plays
+from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, RankValue, StatementOfWork
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.departures import Usual
@@ -140,7 +142,7 @@ RULES = st.fixed_dictionaries(
 )
 
 
-def markets(seed, n, nodes, horizon, max_delay, shares, rules):
+def markets(seed, n, nodes, horizon, max_delay, shares, rules, ranked=0.3):
     """Return the same drawn jobs and rules as a market of the package and as the naive one."""
     rng, jobs, twins, fates = np.random.default_rng(seed), [], [], {}
     busiest = rng.random() * 4 + 1  # the larger, the more jobs are of the first owner
@@ -155,7 +157,7 @@ def markets(seed, n, nodes, horizon, max_delay, shares, rules):
         every, seen = int(rng.choice([0, 0, 2, 3])) or None, rng.random() < 0.3 and duration in durations
         rank, mean = int(rng.integers(1, 10)), float(np.dot(durations, chances))
         value = float(rng.integers(1, 9)) * width  # equal importance is not rare
-        curve = RankValue.of(rank, last, width, mean) if rng.random() < 0.3 else DeadlineValue(value, last)
+        curve = RankValue.of(rank, last, width, mean) if rng.random() < ranked else DeadlineValue(value, last)
         points = [(t, d, p / 2, d if seen else None) for t in arrivals for d, p in zip(durations, chances, strict=True)]
         truth = StatementOfWork(birth, width, curve, points, checkpoint=every)
         jobs.append(Job(name, owner, truth, arrival, duration, duration if seen else None))
@@ -235,3 +237,16 @@ def test_drawn_markets_are_those_of_the_naive_model(seed, sizes, nodes, max_dela
     found = market.statistics()
     assert {name: found[name] for name in twin.counts} == pytest.approx(twin.counts)
     assert [(e.round, e.kind.value, e.job) for e in market.close()] == [(horizon, *e) for e in twin.close(twins)]
+
+
+def test_jobs_in_columns_are_played_as_jobs_by_name():
+    for seed in range(many(12, least=4)):
+        rules = {"income": 0.5, "carry_rounds": 12.0, "start": 0.5, "patience": 6, "margin": 1.0}
+        shares = SHARES[seed % 3]
+
+        def setup(seed=seed, shares=shares, rules=rules):
+            market, jobs, *_ = markets(seed, 60, 8, 40, 100, shares, rules, ranked=0.0)
+            return MarketSetup("drawn", jobs, market, 8, 40, 100)
+
+        found = compare_plays(setup)
+        assert found.whole and found.difference == ""
