@@ -157,8 +157,8 @@ def played(conduct: Conduct, truth):
     for each in conduct.statements:
         report = each.report
         if callable(report):  # the first part is planned to start in round 5, or has no start
-            told = [report(plans) for plans in ({}, {"": Starting()})]
-            text = " OR ".join(changes(each, truth) for each in told)
+            both = [report(plans) for plans in ({}, {"": Starting()})]
+            text = " OR ".join(changes(each, truth) for each in both)
         else:
             text = changes(report, truth)
         more = [f"after {each.after!r}"] * (each.after is not None) + ["beside the job"] * (not each.counts)
@@ -180,7 +180,7 @@ def written():
         lines.append(f"{name}: " + " | ".join(f"{key} {part}" for key, part in parts_of(truth).items()))
         for lie in lies:
             if not legal(lie, truth):
-                lines.append(f"  {lie!r} [{lie.kind}]: {told(lie, truth, OPEN)}")
+                lines.append(f"  {lie!r} [{lie.kind}]: {reported(lie, truth, OPEN)}")
                 continue
             marks = (
                 [lie.kind]
@@ -190,21 +190,21 @@ def written():
             lines.append(f"  {lie.words(truth)}, size {lie.distance(truth, TIGHT):.10g} [{' '.join(marks)}]")
             both = [bounds for public in (TIGHT, OPEN) if (bounds := ranges(lie, truth, public))]
             lines += [f"      range {' OPEN '.join(dict.fromkeys(both))}"] * bool(both)
-            found = [told(lie, truth, public) for public in (TIGHT, OPEN)]
+            found = [reported(lie, truth, public) for public in (TIGHT, OPEN)]
             lines += [f"      {' OPEN: '.join(dict.fromkeys(found))}"]
             lines += played(lie.conduct(truth, truth, OPEN), truth)
     return lines
 
 
 def legal(lie, truth):
-    return not told(lie, truth, OPEN).startswith("refused")
+    return not reported(lie, truth, OPEN).startswith("refused")
 
 
 def ranges(lie, truth, public):
     return ", ".join(f"{name} {low:.10g} to {high:.10g}" for name, (low, high) in lie.bounds(truth, public).items())
 
 
-def told(lie, truth, public):
+def reported(lie, truth, public):
     try:
         lie.conduct(truth, truth, public)
         lie.check(truth, public)

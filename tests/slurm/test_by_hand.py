@@ -55,7 +55,7 @@ def test_each_field_of_a_job_is_read_from_its_own_word():
 
 
 def test_nodes_are_those_of_the_partition_with_what_jobs_can_have():
-    class Told(Slurm):
+    class Answers(Slurm):
         def run(self, *command, text=None):
             return {
                 "sinfo": "n1 IDLE\nn2 mixed\nn3 down*\nn4 draining\nn5 draining*\nn6 Drained\n",
@@ -65,7 +65,7 @@ def test_nodes_are_those_of_the_partition_with_what_jobs_can_have():
                 "NodeName=n3 CPUTot=4 RealMemory=50 Gres= Partitions=market\nNodeName=other CPUTot=1 RealMemory=1\n",
             }[command[0]]
 
-    slurm = Told()
+    slurm = Answers()
     assert slurm.nodes("market") == [
         SlurmNode("n1", 7, 800, {"a100": 2}, ("fast", "new"), ("market", "debug"), True),
         SlurmNode("n2", 8, 900, {}, (), ("market",), True),

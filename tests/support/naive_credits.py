@@ -1,6 +1,6 @@
 """The rule `credits` written out on lists and dictionaries, after the text of docs/mathematics.md and its docstrings.
 
-`Market` is told of arrivals and completions, and clears rounds; it keeps everything and looks through all of it.
+`Market` takes arrivals and completions, and clears rounds; it keeps everything and looks through all of it.
 """
 
 import math
@@ -176,7 +176,7 @@ class Market:
         return self.nodes - sum(each.width for each in self.jobs if each.start is not None)
 
     def outlook(self, width, law, last, value, owner):
-        """Return what a job would hear that is submitted now."""
+        """Return the quote of a job that is submitted now."""
         job = Job("", owner, width, law, last, value)
         known = owner in self.owners
         waits = [self.covered(regular, self.band(width)) for regular in (True, False)]
