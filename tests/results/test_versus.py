@@ -1,6 +1,6 @@
-"""Who loses and who gains: the table has the owners that its first sentences count and name."""
+"""One mechanism against another, owner by owner: pairs and changes by hand, and what is said after few seeds."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,79 +8,24 @@ import pytest
 from scipy import stats
 
 from marketsched.results.versus import COLUMNS, directions, paired_owners, versus_table
-from marketsched.results.versus_view import GAIN, LOSS, OPEN, versus_figure, versus_sentences, versus_view
+from marketsched.results.versus_view import OPEN, versus_figure, versus_sentences, versus_view
+from stored_results import stored
 
 
-def comparison(changes: dict[str, tuple[float, float]]) -> SimpleNamespace:
-    """Return three seeds of `mine` against `theirs`: by owner, how its wait (rounds) and its own value change."""
-    noise = (-0.01, 0.0, 0.01)
-    rows = [
-        {
-            "mechanism": "mine", "seed": seed, "owner": owner, "jobs": 9, "both_start": 9,
-            "first_wait_rounds": 10 + wait + noise[seed], "second_wait_rounds": 10.0,
-            "first_own": 0.5 + own + noise[seed], "second_own": 0.5,
-        }
-        for owner, (wait, own) in changes.items() for seed in range(3)
-    ]  # fmt: skip
-    meta = {"runs": 3, "confidence": 0.95, "against": "theirs", "mechanisms": ["mine", "theirs"], "scenario": "log"}
-    return SimpleNamespace(
-        tables={"against": pd.DataFrame(rows)}, meta=meta,
-        records=lambda: [{"mechanism": name, "welfare_share": 0.5} for name in meta["mechanisms"]],
-    )  # fmt: skip
-
-
-def test_who_loses_value_stands_in_the_table_beside_who_waits():
-    result = comparison({"waits": (5, 0), "loses": (0, -0.3), "gains": (0, 0.2), "both": (-4, 0.4), "same": (0, 0)})
-    waits, own = versus_sentences(result)
-    assert "1 of 5 owners waits less" in waits and "1 longer (most owner waits" in waits
-    assert "2 get more" in own and "1 less (most owner loses" in own
-    _, table = versus_view(result)
-    heads, found = ("wait longer", "wait less", "get more of their own value", "get less of it"), {}
-    for name, *_ in table.rows:
-        if name in heads:
-            found[name] = []
-        else:
-            found[list(found)[-1]].append(name.strip())
-    assert found == dict(zip(heads, (["waits"], ["both"], ["gains"], ["loses"]), strict=True))  # each owner once
-
-
-def test_the_figure_shows_every_owner_from_the_largest_loss_on():
-    changes = {"waits": (5, 0), "loses": (0, -0.3), "gains": (0, 0.2), "both": (-4, 0.4), "same": (0, 0)}
-    figure = versus_figure(comparison(changes))
-    for axes, place, loss in zip(figure.axes, (0, 1), (1, -1), strict=True):
-        scale = 100 if place else 1  # points of its own value; rounds
-        ordered = sorted((change[place] for change in changes.values()), key=lambda x: -loss * x)
-        points = {}
-        for bars, colour in zip(axes.containers, (LOSS, GAIN, OPEN), strict=True):
-            assert bars.lines[0].get_color() == colour
-            (x, y), spans = bars.lines[0].get_data(), bars.lines[2][0].get_segments()
-            points |= dict(zip(x.tolist(), zip(y.tolist(), [colour] * len(x), spans, strict=True), strict=True))
-        for x, change in enumerate(ordered, 1):
-            y, colour, span = points.pop(x)
-            assert y == pytest.approx(scale * change)
-            assert colour == (OPEN if change == 0 else LOSS if loss * change > 0 else GAIN)
-            half = 4.302652729911275 * 0.01 / 3**0.5  # t(2), of a deviation of 0.01 over three seeds
-            assert span[:, 1] == pytest.approx([scale * (change - half), scale * (change + half)])
-        worst = "loses" if place else "waits"
-        assert not points and [text.get_text().strip() for text in axes.texts] == [worst]
-
-
-def test_two_runs_are_no_claim_in_the_figure_either():
-    few = comparison({"waits": (5, 0.1), "loses": (0, -0.3)})
-    few.meta["runs"], few.tables["against"] = 2, few.tables["against"][lambda rows: rows["seed"] < 2]
-    figure = versus_figure(few)
-    assert "fewer than 3 runs: no claim" in " ".join(text.get_text() for text in figure.texts)
-    for axes in figure.axes:
-        drawn = [len(bars.lines[0].get_xdata()) for bars in axes.containers]
-        assert drawn == [0, 0, 2] and not axes.texts
-        assert (
-            np.ptp([segment for bars in axes.containers for segment in bars.lines[2][0].get_segments()], axis=1).max()
-            == 0
-        )
-
-
-def test_owners_who_fare_alike_make_no_table():
-    assert versus_view(comparison({"one": (0, 0), "two": (0, 0)})) == []
+def test_after_few_seeds_nothing_is_claimed_of_single_owners(tmp_path):
+    """The table says who waited longer, in so few runs, and the figure has no colour; the golden page has three."""
+    whole = stored("mechanisms-log", tmp_path)
+    two = whole.tables["against"][lambda pairs: pairs["seed"] < 2]
+    result = replace(whole, tables={**whole.tables, "against": two}, meta={**whole.meta, "runs": 2})
+    assert versus_sentences(result) == ["With fewer than 3 runs nothing is claimed of single users."]
+    few = ", in so few runs"
+    rows = [f"waited longer{few}", "  ann", f"waited less{few}", "  dot", "  bob", "  cy", f"got less{few}", "  eve"]
+    assert [row[0] for row in versus_view(result)[1].rows] == rows
+    one = replace(result, tables={**whole.tables, "against": two[two["seed"] < 1]})
+    for axes in versus_figure(one).axes:
+        assert [bars.lines[0].get_color() for bars in axes.containers if len(bars.lines[0].get_xdata())] == [OPEN]
+    nobody = replace(whole, tables={**whole.tables, "against": two.assign(jobs=1)})
+    assert versus_view(nobody) == versus_sentences(nobody) == [] and versus_figure(nobody) is None
 
 
 def test_pairs_by_hand():
