@@ -63,7 +63,7 @@ def loaded_from_file(name: str, kind: str = "mechanism") -> Callable[..., Any]:
         raise InvalidParameterError(place=kind, value=name, legal="a file and a name in it, as in mine.py:Mine")
     path, attribute = Path(found["file"]).resolve(), found["attribute"]
     if not path.is_file():
-        raise InvalidParameterError(f"{kind} {name!r}: there is no file {found['file']}", legal="a Python file")
+        raise InvalidParameterError(f"{kind} {name!r}: no file {path.name} in {path.parent}", legal="a Python file")
     module = _module(path, name, kind)
     _NAMED[found["file"]] = path
     maker = getattr(module, attribute, None)

@@ -177,7 +177,7 @@ def realised_bound(jobs: RealisedJobs, capacity: Positive, horizon: int, *, time
 
 def _some(name: str, kind: str, given: Iterable[T]) -> list[T]:
     """Return what was given as a list; raise if there is nothing."""
-    found: list[T] = listed(name, f"at least one {kind}", given)
+    found: list[T] = listed(name, f"a list of at least one {kind}", given)
     if not found:
         raise InvalidParameterError(f"{name} is empty: expected at least one {kind}")
     return found

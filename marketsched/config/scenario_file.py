@@ -112,17 +112,22 @@ def read_scenario(where: str | PathLike[str]) -> tuple[Any, str]:
 def _found_beside(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a scenario with what it names by a relative path, and is not here, named in the folder of its file.
 
-    That is the log of its workload, and the file of its mechanism (``own.py:Rule``).
+    That is the log of its workload, and the files of its mechanism and policies (``own.py:Rule``).
     """
+
+    def moved(named: Any) -> Any:
+        file = "".join(named.partition(".py:")[:2]).removesuffix(":") if isinstance(named, str) else ""
+        return str(folder / named) if file and not Path(file).exists() and (folder / file).is_file() else named
+
     found = dict(data)
-    for section, key in (("workload", "path"), ("mechanism", "name")):
-        named = found[section].get(key) if isinstance(found.get(section), Mapping) else None
-        file = named.partition(":")[0] if isinstance(named, str) and key == "name" else named
-        if isinstance(file, str) and file and not Path(file).exists() and (folder / file).is_file():
-            found[section] = {**found[section], key: str(folder / file) + named[len(file) :]}  # type: ignore[index]
-    if isinstance(found.get("mechanism"), str):
-        name = {"mechanism": {"name": found["mechanism"]}}
-        found["mechanism"] = _found_beside(name, folder)["mechanism"]["name"]
+    for section, key in (("workload", "path"), ("mechanism", "name"), ("cluster", "policies")):
+        content = found.get(section)
+        if isinstance(content, Mapping) and key in content:
+            named = content[key]
+            beside = [moved(each) for each in named] if isinstance(named, list) else moved(named)
+            found[section] = {**content, key: beside}
+    if "mechanism" in found:
+        found["mechanism"] = moved(found["mechanism"])
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from marketsched.show.commands.audit import PROFITABLE
+from marketsched.show.commands.audit import status_of_lies
 from marketsched.show.commands.tools import (
     ForceOption,
     JsonOption,
@@ -46,4 +46,4 @@ def audit_published(
                 progress=lambda what, plays: tell(0.0, 1.0, f"{what}: {plays} games"),
             )
         finish(lies, folder, force, as_json)
-        raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
+        raise typer.Exit(status_of_lies(lies.lies))

@@ -70,7 +70,7 @@ def versus_view(result: Result) -> list[Text | WordTable]:
                 _change(row, "own", 100.0),
             )
     about = f"{asked} against {rival}, by {who[:-1]}: mean wait of jobs that both start, and share of own value"
-    return [Text(f"\n{about}", style="dim"), shown]
+    return [Text(f"\n{about}", style="dim"), shown] if shown.rows else []
 
 
 def versus_figure(result: Result) -> Figure | None:
@@ -85,9 +85,15 @@ def versus_figure(result: Result) -> Figure | None:
     if table is None:
         return None
     unit, per = _unit(table, result.meta)
+    few = result.meta["runs"] < FEW
+    if few:  # intervals over two seeds are wider than the figure
+        table[[f"{name}_{end}" for name in HEADINGS for end in ("low", "high")]] = np.nan
     asked, rival = question_of(result.records(), result.meta), result.meta["against"]
     with matplotlib.rc_context(STYLE):
-        about = f"{result.meta['scenario']}; red: loses, blue: gains, grey: not clear of 0"
+        colours = (
+            f"fewer than {FEW} runs: nothing is claimed" if few else "red: loses, blue: gains, grey: not clear of 0"
+        )
+        about = f"{result.meta['scenario']}; {colours}"
         figure, (left, right) = frame(2, f"{asked} against {rival}", about, top=0.78, bottom=0.15, wspace=0.2)
         figure.set_size_inches(12, 4.6)
         _draw(left, table, "wait_rounds", per, f"change of the mean wait, {unit}", loss=1)

@@ -193,7 +193,7 @@ class PostedPriceMechanism(Rounds):
         return self._planner.preview(sow, self._round, oracle=self._oracle.at_rest())
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
-        """Observe that a job became ready in the current round. Ignored for a cancelled job.
+        """Observe that a job became ready in this round; one that its law lacks drops it. Ignored if it was cancelled.
 
         Raises
         ------

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from marketsched.cores.agents.channels import ChannelGame
-from marketsched.cores.agents.games import OwnersSlot, play_out
+from marketsched.cores.agents.games import OwnersSlot, OwnersTotal, play_out
 from marketsched.cores.agents.ports import PortGame, believed_cluster
 from marketsched.cores.agents.reports import (
     ClaimedChannels,
@@ -26,7 +28,7 @@ from marketsched.cores.agents.reports import (
     lies_for,
 )
 from marketsched.cores.audit.core_audit import AuditCase, core_lies_table, published_cases
-from marketsched.cores.audit.searching import score_lie, search_core_lies
+from marketsched.cores.audit.searching import _scored, score_lie, search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.mechanisms.allocation import (
     BinPacking,
@@ -38,6 +40,7 @@ from marketsched.mechanisms.allocation import (
     small_integer_instance,
 )
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
+from marketsched.show.commands.audit import status_of_lies
 from small_core_games import SLOTS, fair, fixed, one_job, parts, two_channels, two_ports
 
 PortWorld, ChannelWorld, JobWorld = (partial(PublishedGames, core) for core in ("ogasched", "esdp", "opm"))
@@ -162,6 +165,20 @@ def test_understating_a_request_is_found_and_displaces_nobody():
         assert found[0].lie == ShiftedRequests(-1)
         assert found[0].pays and found[0].best
         assert found[0].gain.value == pytest.approx(SLOTS * 0.25 - tried)
+
+
+def test_a_gain_above_0_by_itself_but_not_among_all_lies_seems_to_pay():
+    """Gains of -6 to 13 credits in 20 worlds: Student's t is 2.6, above 2.1 for 95 % and below 3.6 for 99.8 %."""
+    nothing = np.zeros(1)
+    plays = SimpleNamespace(
+        truth=lambda place: OwnersTotal(nothing, nothing),
+        lie=lambda place, lie: OwnersTotal(np.array([place - 6.0]), nothing),
+    )
+    candidate = SimpleNamespace(lie=ScaledWorth(2.0), mean=3.5)
+    scored = {c: _scored(plays, candidate, 0, 20, (0.95, c), best=True) for c in (0.95, 0.998)}
+    assert [(each.pays, each.seems) for each in scored.values()] == [(True, False), (False, True)]
+    table = pd.DataFrame([{"pays": each.pays, "seems_to_pay": each.seems} for each in scored.values()])
+    assert [status_of_lies(rows) for rows in (table, table[1:], table[:0])] == [3, 5, 0]
 
 
 def test_overstating_utility_takes_the_others_place_until_it_is_charged():

@@ -13,6 +13,7 @@ from marketsched import compare, run
 from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario
+from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import files_in_use, loaded_from_file, own_files
 from marketsched.mechanisms.registry import builder_of, get
@@ -58,6 +59,20 @@ def test_a_file_is_run_once_and_may_import_its_neighbours(folder):
     assert builder_of("own_rule.py:FirstPrice")(**SIZES, share=0.25).share == 0.25
 
 
+def test_files_that_are_not_here_are_those_beside_the_scenario(folder, tmp_path_factory, monkeypatch):
+    market = {"name": "x", "workload": {"kind": "csv", "path": "own.csv"}, "mechanism": "own_rule.py:FirstPrice"}
+    cluster = {"name": "x", "cluster": {"policies": ["drf", "own_rule.py:FirstPrice:share=0.2"]}}
+    (folder / "own.csv").write_text("submit_s,run_s,processors\n")
+    for name, content in (("market", market), ("cluster", cluster)):
+        (folder / f"{name}.yaml").write_text(dump_yaml(content))
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    found = read_scenario(folder / "market.yaml")[0]
+    assert found["mechanism"] == f"{folder}/own_rule.py:FirstPrice"
+    assert found["workload"]["path"] == f"{folder}/own.csv"
+    policies = read_scenario(folder / "cluster.yaml")[0]["cluster"]["policies"]
+    assert policies == ["drf", f"{folder}/own_rule.py:FirstPrice:share=0.2"]
+
+
 def test_keys_stand_behind_the_name():
     assert mechanism_in("own_rule.py:FirstPrice:share=0.2") == ("own_rule.py:FirstPrice", {"parameters.share": 0.2})
 
@@ -98,7 +113,7 @@ def test_what_was_kept_of_a_file_is_not_used_once_the_file_is_another(folder):
     [
         ("own_rule.py:Second", "own_rule.py has no class or function Second: expected one of FirstPrice"),
         ("own_rule.py:NOTHING", "own_rule.py has no class or function NOTHING: expected one of FirstPrice"),
-        ("no_rule.py:First", "there is no file no_rule.py"),
+        ("no_rule.py:First", "no file no_rule.py in "),
         ("broken_rule.py:First", "broken_rule.py cannot be run: ZeroDivisionError: division by zero"),
     ],
 )

@@ -251,12 +251,12 @@ ENORMOUS = StatementOfWork(1, 1, Unchecked(1e308, 4), [(1, 1, 1.0)])
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: offline_bound(None, 1, 5), "sows = None: expected at least one"),
+        (lambda: offline_bound(None, 1, 5), "sows = None: expected a list of at least one"),
         (lambda: hindsight_optimum(None, 1, 5), r"jobs = None: expected \(StatementOfWork"),
         (lambda: hindsight_optimum([3], 1, 5), r"jobs\[0\] = 3: expected \(StatementOfWork"),
         (lambda: hindsight_optimum([(ENORMOUS, 1)], 1, 5), r"jobs\[0\] = .*expected \(StatementOfWork"),
         (lambda: realised_bound([(ENORMOUS, 1, 1)], 1, 5), "jobs = list: expected RealisedJobs"),
-        (lambda: law_bound(None, 1, 5), "laws = None: expected at least one"),
+        (lambda: law_bound(None, 1, 5), "laws = None: expected a list of at least one"),
         (lambda: offline_bound([ENORMOUS] * 3, 1, 5), r"values up to 1e\+308 credits: expected less"),
     ],
 )

@@ -209,7 +209,8 @@ def core_lies_table(
         none that is clearly positive), ``of_value_percent``: the same gain as a share of the truthful value, a base
         that payments do not change, with its interval, ``searched_of_value_percent`` (the gain seen in the search, as
         a share of the same: biased upwards), ``others_percent`` (change of all others' value) with its interval,
-        ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``.
+        ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``,
+        ``seems_to_pay`` (its own interval lies above 0, that for all lies together does not).
 
     Raises
     ------
@@ -255,6 +256,7 @@ def _row(case: AuditCase, scored: ScoredLie) -> dict[str, object]:
         "truthful_value": scored.value,
         "worlds": scored.worlds,
         "pays": scored.pays,
+        "seems_to_pay": scored.seems,
     }
 
 

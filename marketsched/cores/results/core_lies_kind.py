@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from marketsched.results.result import Result
 
 
+UNDECIDED = "Seems to: its own interval lies above 0, but not for all lies together (more --worlds). "
+
+
 class CoreLiesKind(ResultKind):
     """Gains from lying, one row per policy and payment: the best lie that was found."""
 
@@ -32,11 +35,14 @@ class CoreLiesKind(ResultKind):
             table.add_column(title, justify="right", no_wrap=True)
         for row in result.records():
             gain, others = _interval(row, "gain"), _interval(row, "others")
-            table.add_row(row["policy"], row["payment"], row["lie"], gain, others, "yes" if row["pays"] else "no")
+            pays = "yes" if row["pays"] else "seems to" if row.get("seems_to_pay") else "no"
+            table.add_row(row["policy"], row["payment"], row["lie"], gain, others, pays)
+        seems = any(row.get("seems_to_pay") for row in result.records())
         remark = (
             f"{meta['scenario']}: the first owner lies, all others tell the truth; "
             f"{meta['fresh_worlds']} fresh worlds, {meta['confidence']:.0%} intervals. "
-            "What the search has not found proves nothing."
+            + UNDECIDED * seems
+            + "What the search has not found proves nothing."
         )
         return Group(table, Text(f"\n{remark}", style="dim"))
 

@@ -176,6 +176,9 @@ def policy_choices(tokens: Sequence[str], core: str = DEFAULT) -> list[PolicyCho
         raise InvalidParameterError(f"policies = {tokens!r}: expected at least one name")
     found: list[PolicyChoice] = []
     for token in tokens:
+        if not isinstance(token, str):  # a class
+            legal = "its name, as 'drf' or 'ogasched:step=25'; of a class in a file 'mine.py:Mine'"
+            raise InvalidParameterError(place="policy", value=token, legal=legal)
         if any(token == other.label for other in found):
             raise InvalidParameterError(f"policy {token!r} is named twice: expected different ones")
         found.append(_choice(token, core))

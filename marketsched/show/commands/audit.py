@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -33,9 +33,10 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
+from marketsched.truthfulness.statuses import CLEAN, PROFITABLE, UNDECIDED
 
-PROFITABLE = 3  # exit status of the audits of clusters and of Slurm: a lie pays
-
+if TYPE_CHECKING:
+    import pandas as pd
 
 ScenarioArgument = Annotated[
     str,
@@ -155,7 +156,7 @@ def audit(
                     progress=lambda what, plays: tell(0.0, 1.0, f"{what}: {plays} games"),
                 )
             finish(lies, folder, force, as_json)
-            raise typer.Exit(PROFITABLE if lies.lies["pays"].any() else 0)
+            raise typer.Exit(status_of_lies(lies.lies))
         from marketsched.truthfulness.audit import audit as audit_scenario  # not for --help
 
         folder = target_folder(out, f"{file_name(base.name)}-audited", force)
@@ -182,6 +183,11 @@ def audit(
         finish(found.result(), folder, force, as_json)
     if found.status:
         raise typer.Exit(found.status)
+
+
+def status_of_lies(lies: pd.DataFrame) -> int:
+    """Return the exit status of an audit of a core, by its columns ``pays`` and ``seems_to_pay``."""
+    return PROFITABLE if lies["pays"].any() else UNDECIDED if lies["seems_to_pay"].any() else CLEAN
 
 
 def _lies_without_money(

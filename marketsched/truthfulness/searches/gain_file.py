@@ -75,7 +75,7 @@ def gain_sentence(gain: Gain) -> str:
 
 
 def _exactly(x: float) -> str:
-    return f"{'exactly' if shown_whole(x) else 'at least'} {exact_amount(x)}"
+    return f"{'exactly' if shown_whole(x) else 'about'} {exact_amount(x)}"
 
 
 def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
@@ -153,7 +153,7 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     if not isinstance(record, Mapping) or set(record) not in (set(KEYS), set(ON_WORLDS)):
         raise InvalidParameterError(f"{path}: expected lines that begin with {MARK!r} and say {', '.join(KEYS)}")
     recorded = Finite("(-inf, inf)").check(f"{path}: gain", record["gain"])
-    scenario = Scenario.from_dict(parse_yaml(text, str(path)), source=str(path))
+    scenario = Scenario.load(path)
     if "worlds" in record:
         return ReplayedGain(recorded, _on_worlds(scenario, record, data), None)
     market = MarketAtHand.of(scenario, record["seed"], data)

@@ -170,6 +170,8 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, 
     if window.first_day is None:
         end = math.inf
         begin = -math.inf if window.days is None else float(submits[-1]) - window.days * DAY_S
+        if begin < submits[0]:  # a log of fewer days begins with its first submission, not with empty rounds
+            begin = -math.inf
     else:
         begin = float(submits[0]) + window.first_day * DAY_S
         end = math.inf if window.days is None else begin + window.days * DAY_S

@@ -107,6 +107,7 @@ WINDOWS = [  # days, first day, most jobs; the runs in it, those beyond most job
     (1.0, None, 99, range(16, 21), 0, 4.0),
     (1.1, None, 99, range(16, 21), 0, 3.9),
     (1.1, None, 3, range(18, 21), 2, 4.5),
+    (9.0, None, 99, range(21), 0, 0.0),  # of a log of 5 days it begins with the first submission, not before
     (1.0, 1.0, 99, range(4, 8), 0, 1.0),  # that of its last moment is not in it
     (1.0, 1.1, 99, range(5, 9), 0, 1.1),
     (1.0, 1.1, 3, range(5, 8), 1, 1.25),
