@@ -14,7 +14,7 @@ pays for the nodes that it holds meanwhile.
 Without it a start is expected to cost :math:`k E[d; s + d \le T + 1]` (`charged_rounds`). If a run that is not over
 after round T counted, a job near the horizon would be kept out by rounds that it never pays for, and would gain by
 hiding its long runs. Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay nothing, and count
-all the same: a nearer deadline then has long runs stopped for nothing, and truth is not the best report.
+all the same: a nearer deadline then has long runs stopped free of charge, and truth is not the best report.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import ValueCurve
 
 BY_DEFAULT = (
-    "truth is not promised by default, since a nearer deadline has long runs stopped for nothing, but "
+    "truth is not promised by default, since a nearer deadline has long runs stopped free of charge, but "
     "with stop_at_loss, or without stop_at_deadline, it is best for each job on average over its own duration"
 )
 
