@@ -94,7 +94,7 @@ def test_a_lie_found_by_search_replays():
     assert (result.name, result.outcome) == (DRAWN, "failed")
     call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)', contested=(True|False)\)", result.detail)
     honest, lying = replay_drawn(build, int(call[1]), eval(call[2]), call[3], contested=call[4] == "True")
-    said = float(re.search(r"gains (?:exactly|at least) ([\d.]+) credits", result.detail)[1])
+    said = float(re.search(r"gains (?:exactly|about) ([\d.]+) credits", result.detail)[1])
     assert lying - honest == pytest.approx(said, rel=1e-6)
 
 
