@@ -157,7 +157,9 @@ def written(text: Text) -> str:
 def words(legend: Any) -> str:
     handles = (f" {drawn(each)}" if isinstance(each, Line2D) else "" for each in legend.legend_handles)
     texts = (text.get_text() for text in legend.get_texts())
-    return f"{legend._ncols} across, " + " | ".join(f"{text}{look}" for text, look in zip(texts, handles, strict=True))
+    return f"{legend._fontsize:g}, {legend._ncols} across, " + " | ".join(
+        f"{text}{look}" for text, look in zip(texts, handles, strict=True)
+    )
 
 
 def rounded(numbers: Any) -> str:

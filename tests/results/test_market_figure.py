@@ -127,10 +127,13 @@ def test_of_many_rounds_no_peak_is_lost():
     assert demand.get_xdata()[[0, -1]].tolist() == [0, 3 * MOST_COLUMNS + 5]
     (image,) = prices.images
     assert image.get_array().shape[1] == MOST_COLUMNS
+    ends, rows = np.asarray(image.get_array())[:, [0, -1]].T, long.price_surface[[1, -2]]  # the middle of each three
+    np.testing.assert_allclose(ends, rows[:, : ends.shape[1]], rtol=1e-6)
 
 
 def test_panels_show_the_tables(run):
     figure = drawn(run, round_seconds=300, title="run")
+    assert figure.get_size_inches().tolist() == [12, 6.75]  # of a slide
     load, removals, prices, bar = figure.axes
     capacity = [line for line in load.lines if line.get_linewidth() > 2]
     assert [set(line.get_ydata()) for line in capacity] == [{CAPACITY}]
