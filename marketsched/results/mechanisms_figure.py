@@ -87,7 +87,7 @@ def _dots(axes: Axes, rows: Sequence[Mapping[str, Any]], name: str) -> None:
     """Draw a figure of each row as a dot in percent, with its interval where there is one."""
     for y, row in enumerate(rows):
         value, low, high = (100 * row.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
-        colour = RATIO if not low <= 0 <= high else OTHER  # grey: not clear of 0
+        colour = RATIO if low > 0 or high < 0 else OTHER  # grey: not clear of 0, as all are of one run
         if math.isfinite(low):
             low, high = np.clip([low, high], 0, 100) if name.startswith("own") else (low, high)
             axes.plot([low, high], [y, y], color=colour, linewidth=1.8, solid_capstyle="round", zorder=2)

@@ -139,7 +139,7 @@ def statements_of(
     if "ghost" in families:
         for share, early in GHOSTS:
             conduct = arriving_ghost(truth, fate, share, early, highest)
-            yield "ghost", f"worth {share:g} of it, {early} rounds before", conduct
+            yield "ghost", f"worth {share:g} of it, {early} round{'s' * (early > 1)} before", conduct
     if "hurry" in families:
         yield "hurry", "the job agrees to no wait", plain(restated(truth, patience=0), nodes)
         for share in HURRIED:
