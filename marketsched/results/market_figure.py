@@ -287,7 +287,7 @@ def _headline(figure: Figure, summary: Mapping[str, Any], title: str, shared: bo
     figure.text(LEFT, 0.975, title, fontsize=17, fontweight="bold", color=INK, va="top")
     done = summary["completed"] / max(summary["jobs"], 1)
     parts = [
-        f"{_short(summary['jobs'])} jobs, {done:.0%} completed",
+        f"{_short(summary['jobs'])} job{'s' * (summary['jobs'] != 1)}, {done:.0%} completed",
         f"{_short(summary['cancelled'])} cancelled",
         f"{_short(summary['evicted'])} evicted",
         f"{'nodes in use' if shared else 'utilisation'} {summary['utilisation']:.0%}",

@@ -95,6 +95,8 @@ def words(figure):
 def test_time_has_the_unit_and_the_ticks_that_suit_its_length():
     units = {(9, None): "rounds", (35, 300): "minutes", (36, 300): "hours", (2879, 300): "hours", (2880, 300): "days"}
     assert {key: TimeAxis(*key).unit for key in units} == units
+    lasts = [TimeAxis(*key).edges[-1] for key in ((9, None), (30, 300), (48, 1800), (20, 86_400))]
+    assert lasts == [9, 150, 24, 20]
     lengths = [(15, 15), (16, 15), (30, 15), (31, 15), (91, 15), (7, 7), (43, 7), (200, 7)]  # hours, most ticks
     steps = [np.diff(TimeAxis(n, 3600).ticks(most).tick_values(0, n)).max() for n, most in lengths]
     assert steps == [1, 2, 2, 3, 12, 1, 12, 48]
@@ -193,6 +195,11 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
     clashes = [(v, w) for i, (v, a) in enumerate(boxes) for w, b in boxes[i + 1 :] if a.overlaps(b)]
     assert clashes == []
     assert min(text.get_fontsize() for text, _ in boxes) >= 10  # the page is as wide as a slide, 12 inches
+
+
+def test_the_only_job_of_a_run_is_all_of_them():
+    figure = drawn(a_run(n_jobs=1, removals=False), title="one")
+    assert any("1 job, 100% completed" in text.get_text() for text in figure.texts)
 
 
 def test_an_interrupted_run_says_so(run):

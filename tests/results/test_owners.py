@@ -9,6 +9,7 @@ from marketsched import compare, run
 from marketsched.agents.job_table import ListedJobs
 from marketsched.config.sow_codec import sow_to_json
 from marketsched.results.owners import owners_figures, owners_table
+from marketsched.results.owners_view import owners_figure
 
 
 def test_a_table_by_hand():
@@ -26,6 +27,12 @@ def test_a_table_by_hand():
     assert table["jobs"].to_dict() == {"ann": 2, "bob": 1, "eve": 1}  # who never arrived came for nothing
     assert table["own"].fillna(-1).to_dict() == {"ann": 0.5, "bob": 0.5, "eve": -1.0}
     assert table.loc["bob", "wait_rounds"] == 2 and table.loc["ann", "paid"] == 0.5
+
+
+def test_an_owner_stands_at_the_middle_of_its_place():
+    owners = pd.DataFrame({"mechanism": ["a", "a", "b"], "owner": ["x", "y", "x"], "jobs": 9, "own": [0.5, 0.2, 0.7]})
+    lines = owners_figure(owners, "two", "", ["a", "b"]).axes[0].lines
+    assert [np.column_stack(line.get_data()).tolist() for line in lines[:2]] == [[[25, 20], [75, 50]], [[50, 70]]]
 
 
 def test_figures_count_owners_with_five_jobs_or_more():

@@ -71,6 +71,8 @@ def test_a_loss_that_was_never_seen_is_in_the_interval():
     assert losses_seen(best, once) == 1
     assert ratio_of_means(best, once, least=1.0).high >= 11 / (11 - 5 * probability) - 1e-12
     assert losses_seen([10.0 + 1e-15], [10.0]) == 0  # rounding is no loss
+    three = best - [5.0, 10.0, 5.0, 0, 0, 0, 0, 0]  # half of the largest is large: three tell what a loss can be
+    assert ratio_of_means(best, three, least=1.0).high == ratio_of_means(best, three).high
     both = ratio_of_means([10.0, 10.0], [4.0, 4.01], least=1.0)  # alike in each of two runs: no end is infinite
     assert both.high == pytest.approx(both.value / 0.05 ** (1 / 2))
 

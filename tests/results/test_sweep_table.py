@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from marketsched.results.sweep_kind import labels_of, sweep_table
+from marketsched.results.sweep_kind import MOST_GROUPS, _failures_table, labels_of, sweep_table
 
 
 def case(number, **labels):
@@ -35,8 +35,19 @@ def test_means_of_a_sweep_have_t_intervals_and_paired_differences():
     told = [float(x.replace(",", "")) for x in found["Δ welfare"][1].split(" ± ")]
     assert told == pytest.approx([(low + high) / 2, (high - low) / 2], rel=0.05)
     assert found["Δ welfare"][0] == "" and told[1] < 5 < half  # pairs take out what seeds share
-    alone = cells(sweep_table(table[:1], labels_of({"cases": cases[:1]})))  # one seed: no interval, nothing to compare
-    assert list(alone) == ["case", "runs", "welfare"] and "±" not in alone["welfare"][0]
+    shown = sweep_table(table[:1], labels_of({"cases": cases[:1]}))  # one seed: no interval, nothing to compare
+    alone = cells(shown)
+    assert list(alone) == ["case", "runs", "welfare"] and "±" not in alone["welfare"][0] and "Δ" not in shown[1]
+
+
+def test_failed_runs_that_are_not_shown_are_counted():
+    failed = pd.DataFrame({"case": 0, "seed": range(MOST_GROUPS + 1), "status": "failed", "error": "no memory"})
+    for n, notes in (
+        (MOST_GROUPS, []),
+        (MOST_GROUPS + 1, [f"the first {MOST_GROUPS} of {MOST_GROUPS + 1} failed runs are shown"]),
+    ):
+        table, found = _failures_table(failed[:n], {0: "small"})
+        assert len(table.rows) == MOST_GROUPS and table.rows[0] == ("small", "0", "no memory") and found == notes
 
 
 def test_cases_are_called_by_what_differs():
