@@ -7,6 +7,9 @@ if the clipped point already fits, and otherwise solves :math:`\sum y = c` (the 
 (OgaSched (13) is that step). A step that leaves the bracket around the solution, or has no port strictly
 inside its bounds to go by, becomes a step to a kink, which about halves the bracket. The paper's own
 procedure sorts, and repeats with one port fewer until nothing is negative.
+
+It serves `cluster.project`, gangs, weights and payments. The steps of the policy OgaSched do not call it: they have a
+projection of their own in `oga_kernels`, so a change is made in both.
 """
 
 from __future__ import annotations
