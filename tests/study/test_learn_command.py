@@ -127,7 +127,7 @@ def test_an_interrupted_command_leaves_a_marked_folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr("marketsched.study.learning.comparing.learning_curves", interrupted)
     done = call(*SMALL, "--out", tmp_path / "out")
-    assert done.exit_code == 130 and "INTERRUPTED AFTER 2 OF 3 SEEDS" in done.stdout
+    assert done.exit_code == 130 and "INTERRUPTED after 2 of 3 seeds" in done.stdout
     assert done.stderr.startswith("marketsched: interrupted after 2 of 3 seeds") and done.stderr.count("\n") == 1
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES | {INCOMPLETE}
     assert json.loads((tmp_path / "out" / "meta.json").read_text())["complete"] is False
