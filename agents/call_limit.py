@@ -19,9 +19,8 @@ from types import FrameType
 from marketsched.mechanisms.errors import MarketschedError
 
 RINGS = 8  # of the alarm within the time of a call
-ASLEEP = (
-    0.04  # of the time: a call that works for less of it waits for something, so that each ends in 22 times its own
-)
+# Of the time: a call that works for less of it waits for something. So each ends within 22 times its limit.
+ASLEEP = 0.04
 LATER = 0.1  # of the time: what calls are given once one has not ended
 
 

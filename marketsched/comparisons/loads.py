@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from marketsched.agents.lies import count_of
 from marketsched.comparisons.contest import Found, Tell
 from marketsched.comparisons.flat_prices import bound_share, bounded_runs, flat_shares, paired_differences
 from marketsched.comparisons.mechanisms import MechanismContest, owners_means
@@ -64,7 +65,7 @@ class LoadContest:
         about = {"load": load, "capacity": capacity, "refused": ""}
         both: Found = {"notes": [dict(drawn.notes)], "lengths": [drawn.round_seconds]}
         if capacity < widest and "rule" not in drawn.notes:
-            few = f"{capacity} node{'s' * (capacity != 1)}, and jobs may be {widest} wide"
+            few = f"{count_of(capacity, 'node')}, and jobs may be {widest} wide"
             why = few + _way_out(workload, widest, capacity)
             refused = {**about, "scenario": self._base.name, "seed": seed, "welfare": np.nan, "refused": why}
             return {"runs": [{**refused, "mechanism": label} for label in self.labels], **both}

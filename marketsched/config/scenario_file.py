@@ -116,8 +116,10 @@ def _found_beside(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """
 
     def moved(named: Any) -> Any:
-        file = "".join(named.partition(".py:")[:2]).removesuffix(":") if isinstance(named, str) else ""
-        return str(folder / named) if file and not Path(file).exists() and (folder / file).is_file() else named
+        if not isinstance(named, str) or not named:
+            return named
+        file = named[: named.index(".py:") + 3] if ".py:" in named else named
+        return str(folder / named) if not Path(file).exists() and (folder / file).is_file() else named
 
     found = dict(data)
     for section, key in (("workload", "path"), ("mechanism", "name"), ("cluster", "policies")):

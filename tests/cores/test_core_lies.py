@@ -176,8 +176,8 @@ def test_a_gain_above_0_by_itself_but_not_among_all_lies_seems_to_pay():
     )
     candidate = SimpleNamespace(lie=ScaledWorth(2.0), mean=3.5)
     scored = {c: _scored(plays, candidate, 0, 20, (0.95, c), best=True) for c in (0.95, 0.998)}
-    assert [(each.pays, each.seems) for each in scored.values()] == [(True, False), (False, True)]
-    table = pd.DataFrame([{"pays": each.pays, "seems_to_pay": each.seems} for each in scored.values()])
+    assert [(each.pays, each.seems_to_pay) for each in scored.values()] == [(True, False), (False, True)]
+    table = pd.DataFrame([{"pays": each.pays, "seems_to_pay": each.seems_to_pay} for each in scored.values()])
     assert [status_of_lies(rows) for rows in (table, table[1:], table[:0])] == [3, 5, 0]
 
 

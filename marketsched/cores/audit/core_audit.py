@@ -228,13 +228,13 @@ def core_lies_table(
             fresh_worlds=fresh_worlds,
             confidence=confidence,
             seed=seed,
-            progress=None if progress is None else _counted(case, progress),
+            progress=None if progress is None else _progress_of(case, progress),
         )
         rows += [_row(case, scored) for scored in found]
     return pd.DataFrame(rows)
 
 
-def _counted(case: AuditCase, progress: Progress) -> Progress:
+def _progress_of(case: AuditCase, progress: Progress) -> Progress:
     return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
 
 
@@ -256,7 +256,7 @@ def _row(case: AuditCase, scored: ScoredLie) -> dict[str, object]:
         "truthful_value": scored.value,
         "worlds": scored.worlds,
         "pays": scored.pays,
-        "seems_to_pay": scored.seems,
+        "seems_to_pay": scored.seems_to_pay,
     }
 
 

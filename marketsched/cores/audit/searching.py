@@ -64,8 +64,6 @@ class ScoredLie:
         How many fresh worlds.
     pays : bool
         Whether the gain is above 0 with the confidence that this one has left when all scored lies share it.
-    seems : bool
-        Whether it does not, though the interval of ``gain`` lies above 0: more worlds may decide.
     best : bool
         Whether the search took this for the best lie of all.
     """
@@ -82,8 +80,12 @@ class ScoredLie:
     value: float
     worlds: int
     pays: bool
-    seems: bool
     best: bool
+
+    @property
+    def seems_to_pay(self) -> bool:
+        """Whether it does not pay, though the interval of ``gain`` lies above 0: more worlds may decide."""
+        return not self.pays and self.gain.low > 0.0
 
 
 @dataclass(slots=True)
@@ -294,7 +296,6 @@ def _scored(
         valued[place] = truth.values[owner]
         before[place], after[place] = _others(truth, owner), _others(lie, owner)
     gain = ratio_of_means(gains, np.ones(worlds), confidence=confidence)
-    pays = ratio_of_means(gains, np.ones(worlds), confidence=shared).low > 0.0
     return ScoredLie(
         head.lie,
         head.lie.family,
@@ -307,8 +308,7 @@ def _scored(
         float(honest.mean()),
         float(valued.mean()),
         worlds,
-        pays,
-        not pays and gain.low > 0.0,
+        ratio_of_means(gains, np.ones(worlds), confidence=shared).low > 0.0,
         best,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from marketsched.agents.conduct import Conduct, Statement, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation, ScaleDuration, ScaleValue, WithdrawTwin
-from marketsched.agents.lies.base import restated
+from marketsched.agents.lies.base import count_of, restated
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
@@ -139,7 +139,7 @@ def statements_of(
     if "ghost" in families:
         for share, early in GHOSTS:
             conduct = arriving_ghost(truth, fate, share, early, highest)
-            yield "ghost", f"worth {share:g} of it, {early} round{'s' * (early > 1)} before", conduct
+            yield "ghost", f"worth {share:g} of it, {count_of(early, 'round')} before", conduct
     if "hurry" in families:
         yield "hurry", "the job agrees to no wait", plain(restated(truth, patience=0), nodes)
         for share in HURRIED:
