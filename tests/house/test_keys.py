@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from code_lines import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 from marketsched.mechanisms.registry import get, names
 from marketsched.mechanisms.signatures import parameters_of
 
