@@ -1,13 +1,14 @@
 """A key earns its place: it stands on a page, in an example or a scenario, or a benchmark sets it."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 from marketsched.mechanisms.registry import get, names
 from marketsched.mechanisms.signatures import parameters_of
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("README.md", "docs/*.md", "examples/**/*.*", "benchmarks/*.py", "marketsched/**/*.yaml")
 FILES = [path for pattern in PLACES for path in ROOT.glob(pattern) if path.suffix in {".md", ".yaml", ".py", ".ipynb"}]
 
