@@ -101,7 +101,6 @@ _MARKET: dict[str, dict[str, Any]] = {
         "audit": "marketsched.results.audit_kind:AuditKind",
         "conduct": "marketsched.results.conduct_kind:ConductKind",
         "learning": "marketsched.results.learning_kind:LearningKind",
-        "hard": "marketsched.results.hard_kind:HardKind",
         "sweep": "marketsched.results.sweep_kind:SweepKind",
         "mechanisms": "marketsched.results.mechanisms_kind:MechanismsKind",
         "loads": "marketsched.results.loads_kind:LoadsKind",

@@ -1,7 +1,6 @@
 from . import answers as answers
 from . import audit_kind as audit_kind
 from . import conduct_kind as conduct_kind
-from . import hard_kind as hard_kind
 from . import html as html
 from . import kinds as kinds
 from . import learning_kind as learning_kind

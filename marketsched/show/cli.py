@@ -19,6 +19,11 @@ from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.registry import get, names
 
 ALL = "--help-all"
+REPLACED = {  # words of a command that is gone: the command that does the same now
+    "benchmark": "`marketsched benchmark` is gone: `compare` scores mechanisms, and `audit` measures lies",
+    "compare --adversary": "`--adversary` is gone: `marketsched sweep` varies a market, and `compare` scores it",
+    "traces series": "`marketsched traces series` is gone: read a file with `marketsched.worlds.traces.get_trace`",
+}
 F = TypeVar("F", bound=Callable[..., Any])
 _SETTINGS: dict[Callable[..., Any], dict[str, Any]] = {}
 
@@ -81,6 +86,10 @@ def registered_group(prefix: str = "", usual: str | None = None) -> type[TyperGr
         """A group that loads a command when it is asked for."""
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            for words, line in REPLACED.items() if not prefix else ():
+                if args[:1] == words.split()[:1] and set(words.split()) <= set(args):
+                    typer.echo(f"marketsched: {line}", err=True)
+                    raise typer.Exit(2)
             if usual is not None and (not args or args[0] not in self.list_commands(ctx)):
                 args = [usual, *args]
             return super().parse_args(ctx, args)

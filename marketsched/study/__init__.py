@@ -1,4 +1,4 @@
-"""Studies: comparisons, hard instances, learning, sweeps, and the papers' figures."""
+"""Studies: learning and sweeps."""
 
 import lazy_loader
 

@@ -64,7 +64,6 @@ def test_loads_are_written_and_come_back(market_file):
         (["compare", "market.yaml", "--mechanisms", " , "], "expected names, separated by commas"),
         (["compare", "market.yaml", "--mechanisms", "lottery"], "lottery"),
         (["compare", "nowhere"], "no such file"),
-        (["compare", "synthetic-pipelines", "--adversary"], "expected 'jobs'"),
         (["compare", "market.yaml", "--loads", "1,x"], "expected numbers above 0"),
         (["compare", "market.yaml", "--loads", "0"], "loads"),
         (["compare", "cluster-default", "--loads", "1"], "expected a scenario of jobs"),
@@ -76,17 +75,3 @@ def test_refused(market_file, arguments, message):
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert {path.name for path in market_file.parent.iterdir()} == {"market.yaml"}
-
-
-@pytest.mark.slow
-def test_hard_instances_from_the_command_line(market_file):
-    call = ["compare", "--adversary", "--mechanisms", "first-come,exponential", "--steps", "40", "--out", "hard"]
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0, done.stderr
-    folder = market_file.parent / "hard"
-    names = {"hard-first-come.yaml", "hard-exponential.yaml", "summary.json", "summary.parquet", "meta.json"}
-    assert {path.name for path in folder.iterdir()} == names | {"timings.json"}
-    told = json.loads((folder / "summary.json").read_text())
-    again = compare(str(folder / "hard-first-come.yaml"), ["scenario"], runs=1)
-    assert again.runs["welfare"].tolist() == [told["first-come"]["welfare"]]
-    assert again.summary["ratio_high"][0] == pytest.approx(told["first-come"]["ratio"])

@@ -147,7 +147,6 @@ def test_a_sweep_is_its_comparisons():
         (["compare", "small.yaml", "--mechanisms", "ogasched,lottery"], "policy 'lottery' is unknown"),
         (["compare", "small.yaml", "--mechanisms", ","], "expected names, separated by commas"),
         (["compare", "small.yaml", "--mechanisms", "drf,drf"], "policy 'drf' is named twice"),
-        (["compare", "small.yaml", "--adversary"], "--adversary: expected a scenario of kind jobs, not a cluster"),
         (["compare", "small.yaml", "--over", "cluster.slots"], "expected key=value,value,..., as in cluster.instance"),
         (["compare", "small.yaml", "--over", "cluster.slots=5,5"], "expected every value once"),
         (["compare", "small.yaml", "--over", "cluster.slots=5,-5"], "with cluster.slots = -5: cluster.slots = -5"),

@@ -13,7 +13,6 @@ from slices import SLICES
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {"": "marketsched", "agents": "agents", "mechanisms": "mechanisms", "relaxed_lp": "relaxed_lp"}
 COMMANDS = {
-    "benchmark": {"benchmark"},
     "cores": {"audit published"},
     "finite": {"audit finite"},
     "live": {"live"},

@@ -27,7 +27,6 @@ from rich.console import Console, Group
 
 from marketsched.results.audit_kind import AuditKind
 from marketsched.results.conduct_kind import ConductKind
-from marketsched.results.hard_kind import HardKind
 from marketsched.results.html import notebook_html
 from marketsched.results.kinds import ResultKind, kind_of
 from marketsched.results.learning_kind import LearningKind
@@ -52,7 +51,6 @@ KINDS: dict[str, type[ResultKind]] = {
     "audit": AuditKind,
     "conduct": ConductKind,
     "conduct-value": ConductKind,
-    "hard": HardKind,
     "learning": LearningKind,
     "loads": LoadsKind,
     "market": MarketKind,
@@ -87,7 +85,7 @@ def page(result: Result) -> str:
         parts.append(f"folded: {title}: {about}")
     for title, text in kind.documents(result).items():
         parts.append(f"document: {title}: {' / '.join(text.split(chr(10)))}")
-    if result.kind in ("notes", "hard"):  # tables that no view shows, and those of one
+    if result.kind == "notes":  # tables that no view shows, and those of one
         parts += ["in a notebook:", notebook_html(result, drawn=False)]
     for name, figure in kind.figures(result).items():
         parts += [f"\nfigure {name!r}:", *described(figure)]

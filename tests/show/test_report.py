@@ -132,7 +132,7 @@ def folders(tmp_path_factory):
     for kind, command in commands.items():
         done = call(*command, "--out", base / kind)
         assert (base / kind / "meta.json").is_file(), done.output
-    for kind in ("conduct", "hard", "learning", "loads"):
+    for kind in ("conduct", "learning", "loads"):
         (base / "stored" / kind).mkdir(parents=True)
         stored(kind, base / "stored" / kind).save(base / kind)
     shutil.rmtree(base / "stored")
@@ -144,10 +144,6 @@ def folders(tmp_path_factory):
     lie |= {f"{what}_{part}": 1.0 for what in ("gain", "others") for part in ("percent", "low", "high")}
     about = {"scenario": "small", "seed": 0, "fresh_worlds": 9, "confidence": 0.95, "versions": VERSIONS}
     Result("core-lies", {}, pd.DataFrame([lie]), about).save(base / "core-lies")
-    row = {"contestant": "first-come", "refused": None, "lie": "value x 0.5", "lie_in": "mix"}
-    row |= dict.fromkeys(("welfare_mean", "welfare_low", "lying_gain", "lying_low", "lying_high"), 0.5)
-    about = {"benchmark": "a public string", "tasks": ["mix"], "runs": 2, "owners": 8, "versions": VERSIONS}
-    Result("benchmark", {"cells": pd.DataFrame([row])}, pd.DataFrame([row]), about).save(base / "benchmark")
     write_slurm_lies(base / "slurm-lies")
     (base / "results").mkdir()
     shutil.copy(base / "policies" / "summary.parquet", base / "results" / "figures.parquet")

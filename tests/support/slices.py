@@ -1,7 +1,6 @@
 """The slices of the package: folders that nothing else in it depends on."""
 
 SLICES = {  # name: its folders in the package
-    "benchmark": ("benchmark",),
     "cores": ("cores", "mechanisms/allocation"),
     "finite": ("finite", "mechanisms/finite"),
     "live": ("live", "slurm"),

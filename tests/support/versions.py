@@ -46,7 +46,6 @@ COMMANDS = (  # one of each, small
     "learn --days 20 --seeds 2 --workers 1 --out learnt",
     "sweep sweep.yaml --out swept",
     "run cluster-default --set cluster.slots=20 --out cluster",
-    "benchmark --help",
     "reproduce --help",
     "live --help",
 )

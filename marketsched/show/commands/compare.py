@@ -1,8 +1,7 @@
-"""The command `marketsched compare`: mechanisms on the same jobs, or a search for hard instances."""
+"""The command `marketsched compare`: mechanisms on the same jobs, or policies on the same clusters."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +36,6 @@ from marketsched.show.commands.tools import (
     progress_bar,
     target_folder,
 )
-from marketsched.study import hard
 
 RUNS, LOG_RUNS = 20, 3  # paired runs, by default
 
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from marketsched.comparisons.plan_of_log import LogPlan
     from marketsched.config.scenario import Scenario
     from marketsched.results.result import Result
-    from marketsched.study.hard.adversary import HardInstance
 
 
 @with_settings(
@@ -108,13 +105,6 @@ def compare(
         ),
     ] = None,
     scheduler: SchedulerOption = None,
-    adversary: Annotated[
-        bool, typer.Option("--adversary", help="Search for the jobs on which each mechanism does worst.")
-    ] = False,
-    steps: Annotated[int, typer.Option(help="Instances tried, with --adversary.", min=1)] = 2000,
-    random_jobs: Annotated[
-        bool, typer.Option("--random-jobs", help="With --adversary: jobs may have two arrivals or durations.")
-    ] = False,
     over: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +120,7 @@ def compare(
     details: DetailsOption = False,
     changes: SetOption = None,
 ) -> None:
-    """Compare mechanisms on the same jobs. Or policies on the same clusters, or find the jobs they are worst at."""
+    """Compare mechanisms on the same jobs, or policies on the same clusters."""
     with one_line_errors():
         names = named_on_the_line(mechanism)
         content, source = config.scenario_file.read_scenario(scenario) if scenario is not None else (None, "")
@@ -145,15 +135,10 @@ def compare(
         base = None if content is None else config.scenario.Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
             raise InvalidParameterError(f"--over {over}", legal="a cluster scenario")
-        if loads is not None and (adversary or (base is not None and base.kind != "market")):
-            raise InvalidParameterError(f"--loads {loads}", legal="a scenario of jobs, without --adversary")
-        if against is not None and (adversary or over is not None):
-            raise InvalidParameterError(f"--against {against}", legal="a market, without --adversary or --over")
-        if adversary:
-            if base is not None and base.kind != "market":
-                raise InvalidParameterError("--adversary", legal="a scenario of kind jobs, not a cluster")
-            _search(base, names or ["exponential", "first-come"], steps, seed, random_jobs, out, force, as_json)
-            return
+        if loads is not None and base is not None and base.kind != "market":
+            raise InvalidParameterError(f"--loads {loads}", legal="a scenario of jobs")
+        if against is not None and over is not None:
+            raise InvalidParameterError(f"--against {against}", legal="a market, without --over")
         if base is None:
             raise InvalidParameterError(
                 "SCENARIO is missing",
@@ -213,64 +198,3 @@ def _numbers(text: str) -> list[float]:
         return [float(each) for each in text.split(",")]
     except ValueError:
         raise InvalidParameterError(place="--loads", value=text, legal="numbers above 0, as in .5,1,2") from None
-
-
-def _search(
-    base: config.scenario.Scenario | None,
-    names: list[str],
-    steps: int,
-    seed: int,
-    random_jobs: bool,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Search for each mechanism in turn; one scenario file each."""
-    starts: list[tuple[str, Any, Any]] = []
-    if base is None:
-        empty = config.scenario.Scenario.from_dict(_NO_JOBS)
-        starts = [
-            (each.label, None, each.scenario.mechanism)
-            for each in config.named_mechanisms.named_mechanisms(empty, names)
-        ]
-    else:
-        starts = [(each.label, each.scenario, None) for each in config.named_mechanisms.named_mechanisms(base, names)]
-    folder = target_folder(out, "hard-instances", force)
-    found: dict[str, HardInstance] = {}
-    for label, start, mechanism in starts:
-        with progress_bar() as tell:
-            found[label] = hard.adversary.search_hard_instance(
-                start,
-                mechanism,
-                steps=steps,
-                random_jobs=random_jobs,
-                seed=seed,
-                progress=lambda done, total, label=label: tell(done, total, label),  # type: ignore[misc]
-                rng=seed,
-            )
-        if found[label].stopped == "interrupt":
-            break
-    finish(hard.adversary.hard_instances(found, seed=seed, asked=len(starts)), folder, force, as_json)
-
-
-_NO_JOBS = {
-    "name": "small market",
-    "workload": {
-        "kind": "jobs",
-        "capacity": 1,
-        "horizon": 2,
-        "max_concurrency": 1,
-        "max_duration": 1,
-        "max_value": 1,
-        "max_delay": 2,
-        "jobs": [
-            {
-                "name": "A",
-                "birth": 1,
-                "concurrency": 1,
-                "value": {"kind": "deadline", "value": 1, "deadline": 2},
-                "requirements": [{"arrival": 1, "duration": 1, "probability": 1}],
-            }
-        ],
-    },
-}  # where no scenario is given: only its default rules are used

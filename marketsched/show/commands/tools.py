@@ -199,7 +199,7 @@ def one_line_errors() -> Iterator[None]:
     except MemoryError as error:
         stop(f"not enough memory: {error}", BAD_INPUT)
     except KeyboardInterrupt:
-        kept = "what a comparison, an audit or a benchmark had finished is kept for the same command"
+        kept = "the finished parts of a comparison or an audit are kept for the same command"
         stop(f"interrupted: no result is written; {kept}", INTERRUPTED)
 
 

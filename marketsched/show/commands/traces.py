@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,52 +39,19 @@ def _verify_traces(
     names: Annotated[list[str] | None, typer.Argument(help="Traces to verify (default: all that are there).")] = None,
     data: DataOption = None,
 ) -> None:
-    """Compare trace files with their published statistics; exit status 1 if any differs."""
+    """Compare trace files with the published ones; exit status 1 if any differs."""
     with one_line_errors():
         folder = recorded.data_folder(data)
         wrong = 0
-        for name in names or list(recorded.TRACES):
-            trace = recorded.get_trace(name)
+        for name in names or list(recorded.DIGESTS):
             try:
-                trace.path(folder)
+                equal = recorded.verify(name, folder)
             except MissingDataError:
                 if names:
                     raise
-                typer.echo(f"{name:14} not there ({trace.file})")
+                typer.echo(f"{name:16} not there ({recorded.get_trace(name).file})")
                 continue
-            checked = recorded.verify(name, folder)
-            bad = checked[~checked["ok"]]
-            wrong += len(bad)
-            typer.echo(f"{name:14} {len(checked) - len(bad)} of {len(checked)} statistics as published")
-            for row in bad.itertuples():
-                typer.echo(f"{'':14} {row.quantity}: {row.found!r}, expected {row.expected}")
+            wrong += not equal
+            typer.echo(f"{name:16} {'as published' if equal else 'differs from the published file'}")
     if wrong:
         raise typer.Exit(REPORTED)
-
-
-@traces_app.command("series")
-def _spot_series(
-    files: Annotated[list[Path], typer.Argument(help="JSON files of skypilot-org/spot-traces, one for each zone.")],
-    prices: Annotated[
-        float | None,
-        typer.Option(
-            help="Print the prices of rounds of so many seconds instead, as rules of posted-price for a scenario.",
-            metavar="SECONDS",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Say how available spot machines were in some zones, for how long and at what price."""
-    with one_line_errors():
-        from marketsched.worlds.traces.spot_series import read_spot_series, spot_prices, spot_statistics  # pandas
-
-        for path in files:
-            series = read_spot_series(path)
-            if prices is not None:
-                posted = ", ".join(f"{price:.6g}" for price in spot_prices(series, prices))
-                typer.echo(
-                    f"mechanism: {{name: posted-price, pricing: {{kind: posted, prices: [{posted}]}}}}  # {path}"
-                )
-                continue
-            found = spot_statistics(series)
-            typer.echo(f"{path}: " + ", ".join(f"{name} {x:.5g}" for name, x in found.items() if x == x))

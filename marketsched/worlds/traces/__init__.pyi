@@ -1,3 +1,4 @@
+from .catalogue import DIGESTS as DIGESTS
 from .catalogue import TRACES as TRACES
 from .catalogue import get_trace as get_trace
 from .catalogue import known_traces as known_traces

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -253,14 +253,29 @@ _KNOWN = (
         "not stated",
         "skypilot-org/spot-traces; Wu et al., NSDI 2024",
         about="time_s from the first entry on, available machines, price in dollars per machine and hour (NaN: not "
-        "recorded). Files of other zones are read by their path. The statistics are those of the file in "
-        "preemption/1-node/aws-04-22-2023.",
+        "recorded). Files of other zones are read by their path.",
         reader=_read_series,
     ),
 )  # fmt: skip
 
 TRACES: dict[str, Trace] = {trace.name: trace for trace in _KNOWN}
 
+
+DIGESTS = {  # SHA-256 of the unpacked file, as published or as docs/traces.md says it was made
+    "google-jobs": "a47f0a559f786aaa65c875d1d8c2b7f25d0e1f4cc16b10ed1f74a0681b8b539b",
+    "google-demand": "1d6c0c0ad00c662b2e1f388549f7ed5e5ae7bad508fe4180212fb47fe41f6b54",
+    "google-tasks": "c386cab1f08c25a0a17a2b1b0d8f0fd5091a44e6ae79a19be80ea70c9984fdec",
+    "hpc2n": "eaaccb339ef0f313d1b975cf02cc518b7cc012fb0c609ef2af2dbd0291aa74ba",
+    "lanl-outages": "54c71ecf7b4f9b6254b856a99ec6199ddeb62c069eba42fc49e778a735d28fdd",
+    "nasa-ipsc": "9d997a2c20a7f7b0b6d81638d756ce8b2c524c4f2e9ec78da36001743ca33d76",
+    "openb-nodes": "5a85c2af79c66a1efff8bbcbda430400aae56d8431370d738480967e1a9c6b15",
+    "openb-pods": "1ee7ed79c27a3b0861cda8ddba86a004c6aba904caafa329a76ae93ca63834a8",
+    "openb-pods-kinds": "eca4f746db1e5b25864ad021b55ece3943e101a3ebd4574d09dcb95c46117652",
+    "pai-machines": "8e9bbe4a597b1cb644df45438b173d2d0ea811aa33800d73fd3f66fc3250f4d9",
+    "pai-minibatches": "b00c940ec97b52bcf0b4e1d41f15a350fb49a2d777060a1d4aaf18a9b7cc9f12",
+    "philly-jobs": "ebffb3dd1589bdf4e7bcd74496201c5ded1d557d498ee14f560463f37ec353da",
+    "spot-nodes": "138d871cdb93de694fc1d0fd0918b67ada4ff5e4a105c9915e60cd7014dec227",
+}
 
 for _each in TRACES.values():
     register("trace", _each.name)(_each)
@@ -297,50 +312,37 @@ def known_traces() -> list[Trace]:
     return [get_trace(name) for name in names("trace")]
 
 
-def verify(name: str, source: Source = None) -> pd.DataFrame:
-    """Compare a trace file with its published reference statistics.
+def verify(name: str, source: Source = None) -> bool:
+    """Return True if a trace file, unpacked, is the published one byte for byte.
 
     Parameters
     ----------
     name : str
-        A key of :data:`TRACES`.
+        A key of :data:`DIGESTS`.
     source : path, optional
         Data folder or file; None: the folder named by ``MARKETSCHED_DATA``.
-
-    Returns
-    -------
-    DataFrame
-        One row per statistic: ``quantity`` (text), ``expected`` (text, as printed in the
-        reference), ``found`` (float64), ``ok`` (bool: equal to the printed digits).
 
     Raises
     ------
     UnknownNameError
-        If there is no such trace.
+        If there is no such trace, or its published file is not known.
     MissingDataError, TraceError
-        If the file is not there, damaged or malformed.
+        If the file is not there or damaged.
 
     Examples
     --------
-    >>> verify("hpc2n", "DATA")["ok"].all()  # doctest: +SKIP
+    >>> verify("hpc2n", "DATA")  # doctest: +SKIP
     True
     """
+    from marketsched.worlds.traces.tables import open_lines  # pandas, as above
+
     trace = get_trace(name)
-    import pandas as pd
-
-    from marketsched.worlds.traces.reference import STATISTICS  # pandas, as above
-
-    if name not in STATISTICS:
-        raise UnknownNameError(f"trace {name!r} has no published statistics: expected one of {', '.join(STATISTICS)}")
-    table = trace.read(source)
-    rows = [(quantity, expected, float(found)) for quantity, expected, found in STATISTICS[name](table)]
-    checked = pd.DataFrame(rows, columns=["quantity", "expected", "found"])
-    checked["ok"] = [_same_digits(expected, found) for _, expected, found in rows]
-    return checked
-
-
-def _same_digits(printed: str, found: float) -> bool:
-    """Return True if ``found``, rounded to the digits of ``printed``, is ``printed``."""
-    expected = Decimal(printed)
-    unit = 10.0 ** int(expected.as_tuple().exponent)
-    return abs(found - float(expected)) <= unit / 2 * (1 + 1e-6)
+    if name not in DIGESTS:
+        raise UnknownNameError(
+            f"the published file of trace {name!r} is not known: expected one of {', '.join(DIGESTS)}"
+        )
+    digest = hashlib.sha256()
+    with open_lines(trace.path(source)) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest() == DIGESTS[name]

@@ -17,11 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.errors import InvalidParameterError, TraceError
-from marketsched.mechanisms.legal import Positive, legal
+from marketsched.mechanisms.errors import TraceError
 from marketsched.worlds.traces.tables import open_lines
 
-HOUR_S, DAY_S = 3600.0, 86_400.0
 LARGEST_FILE = 100_000_000  # bytes; those published have at most 200,000
 LARGEST_NUMBER = 1e15
 
@@ -62,81 +60,6 @@ def read_spot_series(path: Path) -> pd.DataFrame:
         raise TraceError(place="prices", value=f"{prices.size} entries", legal=legal, source=str(path))
     times = np.arange(available.size) * float(gap)
     return pd.DataFrame({"time_s": times, "available": available.astype(np.int64), "price": prices})
-
-
-def spot_statistics(series: pd.DataFrame) -> dict[str, float]:
-    """Return the statistics of a series of a zone.
-
-    Parameters
-    ----------
-    series : DataFrame
-        As of `read_spot_series`.
-
-    Returns
-    -------
-    dict
-        ``days``; ``gap_s``; ``most``, machines; ``mean``, machines; ``share_any``, of the time in which there was one;
-        ``losses``, times at which fewer were there than before; ``mean_up_h`` and ``mean_down_h``, hours that there
-        was one, or none, without a break (those cut off at the ends included; NaN: never); ``price_low``,
-        ``price_mean``, ``price_high``, dollars per machine and hour (NaN: not recorded).
-    """
-    available, price = series["available"].to_numpy(), series["price"].to_numpy()
-    gap = _gap(series)
-    up = available > 0
-    first = np.flatnonzero(np.r_[True, up[1:] != up[:-1]])
-    lengths = np.diff(np.r_[first, up.size]) * gap / HOUR_S
-    known = bool(np.isfinite(price).any())
-    return {
-        "days": up.size * gap / DAY_S,
-        "gap_s": gap,
-        "most": float(available.max()),
-        "mean": float(available.mean()),
-        "share_any": float(up.mean()),
-        "losses": float((np.diff(available) < 0).sum()),
-        "mean_up_h": float(lengths[up[first]].mean()) if up.any() else np.nan,
-        "mean_down_h": float(lengths[~up[first]].mean()) if not up.all() else np.nan,
-        "price_low": float(np.nanmin(price)) if known else np.nan,
-        "price_mean": float(np.nanmean(price)) if known else np.nan,
-        "price_high": float(np.nanmax(price)) if known else np.nan,
-    }
-
-
-@legal
-def spot_prices(series: pd.DataFrame, round_seconds: Positive) -> NDArray[np.float64]:
-    """Return the cost of a node and round at the recorded prices: what `PostedPricing` takes.
-
-    Parameters
-    ----------
-    series : DataFrame
-        As of `read_spot_series`.
-    round_seconds : float
-        Length of a round.
-
-    Returns
-    -------
-    ndarray of float, shape (n_rounds,)
-        Dollars per node and round, the mean over the entries of each round (a round without one: the last before it).
-
-    Raises
-    ------
-    InvalidParameterError
-        If no price was recorded, or the length is out of range.
-    """
-    price = series["price"].to_numpy()
-    if not np.isfinite(price).all():
-        raise InvalidParameterError("this series has no prices", legal="a file with prices: see docs/traces.md")
-    times = series["time_s"].to_numpy()
-    n_rounds = max(1, int((times[-1] + _gap(series)) // round_seconds))
-    rounds = np.minimum(np.floor_divide(times, round_seconds).astype(np.int64), n_rounds - 1)
-    counts, sums = np.bincount(rounds, minlength=n_rounds), np.bincount(rounds, weights=price, minlength=n_rounds)
-    last = np.maximum.accumulate(np.where(counts > 0, np.arange(n_rounds), 0))  # round 0 has the first entry
-    return np.asarray((sums / np.maximum(counts, 1))[last] * round_seconds / HOUR_S)
-
-
-def _gap(series: pd.DataFrame) -> float:
-    """Return the time from one entry to the next, s; of a single entry 1."""
-    times = series["time_s"].to_numpy()
-    return float(times[1]) if times.size > 1 else 1.0
 
 
 def _content(path: Path) -> Mapping[str, Any]:

@@ -1,5 +1,0 @@
-"""Hard instances: birth sequences that a mechanism serves badly."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # modules: __init__.pyi
