@@ -45,11 +45,13 @@ KINDS = {  # kind: what its names stand for
     "contest": "such a key; a `marketsched.comparisons.contest.Contest`, which `marketsched.compare` plays",
     "over": "such a key; what ``marketsched compare --over`` calls",
     "audit": "such a key; what ``marketsched audit`` calls",
-    "outside": "a scheduler outside the package; what ``marketsched audit --mechanism`` calls for it",
     "result": "the kind of a result; a `marketsched.results.kinds.Kind`",
     "experiments": "a paper; the module that registers its experiments (`marketsched.papers.experiments`)",
     "command": "a command: a function for Typer, or an app of it with commands of its own",
     "scenarios": "a package with YAML files beside it, the built-in scenarios",
+}
+REPLACED = {  # mechanisms of earlier releases: what does it now
+    "slurm": "fair-share:rule=fair-tree, as in `marketsched audit conduct LOG -m fair-share:rule=fair-tree`",
 }
 _MODULES = ("experiments", "scenarios")  # kinds whose names stand for modules
 

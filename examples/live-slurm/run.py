@@ -1,5 +1,6 @@
-"""Three users, a day in a minute: a live market starts, holds and evicts the jobs of a real Slurm on this machine."""
+"""Three users, a day in a minute: a live market starts, holds and evicts the jobs of your Slurm."""
 
+import sys
 import tempfile
 import threading
 import time
@@ -12,10 +13,9 @@ from matplotlib.patches import Patch
 from marketsched import figure_style
 from marketsched.live.client import LiveClient
 from marketsched.live.serving import serving
+from marketsched.live.slurm import Slurm
 from marketsched.live.slurm_actions import BridgeRules
 from marketsched.live.slurm_bridge import SlurmBridge
-from marketsched.live.slurm_plugin import plugin_text
-from marketsched.slurm import OneHostCluster
 
 HOURS, SECONDS = 20, 3.0  # rounds, and how long one takes here
 CONFIG = {
@@ -46,12 +46,10 @@ def wait_for(what):
         time.sleep(0.05)
 
 
-def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
-    """Play the day; return jobs, events and the ledger."""
-    plugin, table, token, clock = (folder / name for name in ("job_submit.lua", "announced", "token", "clock"))
-    plugin.write_text(plugin_text(table, default=True, check_users=False))
+def play(folder: Path, table: Path) -> tuple[list[dict], list[dict], list[dict]]:
+    """Play the day; return jobs, events and the ledger. ``table``: of the announced jobs, as the plugin reads it."""
+    slurm, token, clock = Slurm(), folder / "token", folder / "clock"
     with (
-        OneHostCluster(folder / "slurm", 4, lua=plugin) as cluster,
         serving(CONFIG, str(folder / "market.db"), operator_token_file=token) as url,
         LiveClient(url, token.read_text().strip()) as operator,
     ):
@@ -59,7 +57,7 @@ def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
             name: LiveClient(url, operator.create_owner(name, deposit=100.0)["token"]) for name in ("ann", "bob", "cat")
         }
         wake, stop = threading.Event(), threading.Event()
-        bridge = SlurmBridge(operator, cluster.slurm, BridgeRules(check_users=False, announced=table))
+        bridge = SlurmBridge(operator, slurm, BridgeRules(check_users=False, announced=table))
         bridge.step()
         thread = threading.Thread(target=bridge.run, args=(wake, stop, 0.1))
         thread.start()
@@ -76,7 +74,7 @@ def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
                 wait_for(lambda job=job: f"{job} " in table.read_text())
                 script = SCRIPT.format(folder=folder, job=job, hours=hours_of[job], status=int(name == "crash"))
                 options = [f"--comment=market:{job}", f"--nodes={nodes}", f"--time={hours}", "--output=/dev/null"]
-                cluster.slurm.submit(script, *options)
+                slurm.submit(script, *options)
             wait_for(lambda: not operator.jobs(state="submitted"))
             running = operator.jobs(state="running")
             wait_for(lambda running=running: all((folder / job["job"]).exists() for job in running))
@@ -91,8 +89,9 @@ def play(folder: Path) -> tuple[list[dict], list[dict], list[dict]]:
         return operator.jobs(), list(operator.events(follow=False)), operator.ledger()["entries"]
 
 
-with tempfile.TemporaryDirectory(prefix="day-") as own:
-    jobs, events, entries = play(Path(own))
+announced = Path(sys.argv[1] if sys.argv[1:] else "/var/lib/market/announced")
+with tempfile.TemporaryDirectory(prefix="day-", dir=".") as own:  # where the nodes see it, too
+    jobs, events, entries = play(Path(own).resolve(), announced)
 
 evictions = sum(each["event"] == "evict" for event in events for each in event["decisions"])
 print(f"{HOURS} hours, {len(jobs)} jobs, {evictions} evicted")

@@ -19,7 +19,7 @@ from marketsched.mechanisms.legal import Amount, BelowOne, Count, Finite, Maybe,
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
-from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
+from marketsched.mechanisms.registry import REPLACED, get, get_mechanism, mechanism_names
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
 
 _CALLED = re.compile(r"(?P<name>[^()]+)\((?P<keys>[^()]*)\)?")  # as Python would make it; a list ends at a comma
@@ -138,6 +138,8 @@ def _registered_mechanism(name: str) -> str:
     try:
         get("mechanism", name)
     except UnknownNameError:
+        if name in REPLACED:
+            raise ValueError(REPLACED[name]) from None
         called = _CALLED.fullmatch(name)
         if called is not None:
             keys = ":".join(["", *(each.replace(" ", "") for each in called["keys"].split(",") if each)])

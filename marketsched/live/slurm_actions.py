@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from marketsched.live.slurm import Slurm, SlurmJob
 from marketsched.live.slurm_nodes import Pools
 from marketsched.live.slurm_sides import Action, View, comment_of, statement_in, successor
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.legal import Amount, check_fields
-from marketsched.slurm.commands import Slurm, SlurmJob
 
 NOT_FOUND, CONFLICT = 404, 409
 ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, Protocol
 
+from marketsched.live.slurm import Slurm, SlurmError
 from marketsched.live.slurm_actions import NOT_FOUND, ROUND_S, BridgeRules, MarketCalls, RoundClock, SlurmActions
+from marketsched.live.slurm_demand import SlurmNode
 from marketsched.live.slurm_nodes import gpu_types, nodes_by_name
 from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import write_announced
 from marketsched.live.slurm_shapes import MEMORY, slurm_shapes
 from marketsched.live.slurm_sides import NONE, Decision, MarketJob, View, name_of, successor
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
-from marketsched.slurm.commands import Slurm, SlurmError
-from marketsched.slurm.demand import SlurmNode
 
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
 CGROUP = "proctrack/cgroup"

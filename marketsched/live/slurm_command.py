@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from marketsched import slurm
 from marketsched.live import credit_command  # noqa: F401 - adds its commands, too
 from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
+from marketsched.live.slurm import Slurm
 
 PartitionOption = Annotated[str, typer.Option(help="Slurm's partition that the market has for itself.")]
 OneUserOption = Annotated[
@@ -69,7 +69,7 @@ def bridge(
         qos = None if no_qos else (regular_qos, free_qos)
         rules = BridgeRules(partition, on_evict, not one_user, announced, node_patience, pools, qos)
         say = (lambda line: None) if quiet else (lambda line: typer.echo(f"marketsched: {line}", err=True))
-        found = SlurmBridge(client, slurm.Slurm(), rules, say)
+        found = SlurmBridge(client, Slurm(), rules, say)
         found.check_market()
         if not any_proctrack:
             found.check_cluster()
@@ -115,7 +115,7 @@ def cluster(partition: PartitionOption = "market", pools: PoolsOption = "gres") 
         from marketsched.config.strict_yaml import dump_yaml  # not for --help
         from marketsched.live.slurm_nodes import cluster_of  # not for --help
 
-        found = cluster_of(slurm.Slurm().nodes(partition), pools, partition)
+        found = cluster_of(Slurm().nodes(partition), pools, partition)
         typer.echo(dump_yaml({"cluster": found}), nl=False)
 
 
@@ -143,6 +143,6 @@ def sbatch(
         ways = ways_of(said, shape, market)
         given = {"arrival": market["round"], **said}
         options = [f"--partition={partition}"]
-        job, numbers = submit_ways(given, ways, script, client, slurm.Slurm(), name=name, options=options)
+        job, numbers = submit_ways(given, ways, script, client, Slurm(), name=name, options=options)
         listed = ", ".join(f"{number} (shape {i})" for i, number in enumerate(numbers))
         typer.echo(f"{job}: Slurm's jobs {listed}")

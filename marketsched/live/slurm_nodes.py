@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from marketsched.live.slurm_demand import SlurmNode
 from marketsched.live.slurm_shapes import CPU, GPU, MEMORY, MIB_OF_UNIT
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm.demand import SlurmNode
 
 Pools = Literal["gres", "partition", "feature"]
 RESOURCES: dict[str, dict[str, Any]] = {

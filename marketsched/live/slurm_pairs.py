@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from marketsched.live.slurm import SlurmJob
 from marketsched.live.slurm_sides import (
     NONE,
     Action,
@@ -40,7 +41,6 @@ from marketsched.live.slurm_sides import (
     statement_in,
     successor,
 )
-from marketsched.slurm.commands import SlurmJob
 
 NODE_FAILURES = ("NODE_FAIL", "BOOT_FAIL")  # states of Slurm
 

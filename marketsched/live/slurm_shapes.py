@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marketsched.slurm.demand import NodeDemand
+from marketsched.live.slurm_demand import NodeDemand
 
 CPU, MEMORY, GPU = "cpu", "memory", "gpu"  # what a market in front of Slurm sells: CPUs, GiB, whole devices
 MIB_OF_UNIT = 1024

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from marketsched.live.slurm import SlurmJob
 from marketsched.live.slurm_shapes import SlurmShape
-from marketsched.slurm.commands import SlurmJob
 
 PREFIX = "market:"
 NAME = re.compile(r"([a-z0-9_-]{1,32}\.[A-Za-z0-9_.-]{1,64})(?:/(\d{1,2}))?")  # no other is looked for

@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
+from marketsched.live.slurm import Slurm, SlurmError
 from marketsched.live.slurm_actions import ROUND_S
+from marketsched.live.slurm_demand import gpus_in, mebibytes
 from marketsched.live.slurm_shapes import CPU, GPU, MEMORY, MIB_OF_UNIT
 from marketsched.live.slurm_sides import comment_of
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, placed
-from marketsched.slurm.commands import Slurm, SlurmError
-from marketsched.slurm.demand import gpus_in, mebibytes
 
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 MINUTE, HOUR, DAY = 60, 3600, 86400

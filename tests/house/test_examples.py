@@ -7,7 +7,9 @@ import pytest
 
 import draws
 from example_runs import EXAMPLES, PRINTED, ROOT, command_of, printed_in_readme, run_example
-from marketsched.slurm import missing_programs
+from marketsched.live.slurm_plugin import plugin_text
+from slurm_cluster import OneHostCluster
+from slurm_trials import WITH_SLURM
 
 FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/README.md"))
 NAMES = [folder.name for folder in FOLDERS if not (folder / "pyproject.toml").exists()]  # a package has its own test
@@ -262,29 +264,12 @@ def your_policy(ran):
     assert len(shares) == 5 and max(shares[:3]) < shares[3] < shares[4] < 100
 
 
-def slurm_beside_easy(ran):
-    equal, jobs = (
-        int(x) for x in re.search(r"(\d+) of (\d+) jobs start in the round in which easy", ran.text).groups()
-    )
-    assert equal == jobs > ran.number(r"(\d+) of \d+ jobs start in the round in which conservative")
-
-
 def gpu_cluster(ran):
     shares = [float(x) for x in re.findall(r"(?:truth|price 0|bid prices) +([\d.]+)  ", ran.text)]
     assert len(shares) == 4 and 0 < min(shares) < max(shares) <= 100
     assert re.search(r"menus at bid prices +[\d.]+ +[-+][\d.]+ \+- [\d.]+", ran.text)
     prices = [float(x) for x in re.findall(r"mean price +([\d.]+)", ran.text)]
     assert len(prices) == 3 and prices[2] < min(prices[:2])  # a core costs less than a GPU
-
-
-def live_slurm(ran):
-    assert ran.text.count(" pays ") == 10 and ran.text.count(" overrun ") == 1
-    balances = [
-        ran.number(rf"^{name} +([\d.]+) credits".replace("^", r"\n")) for name in ("ann", "bob", "cat", "market")
-    ]
-    assert sum(balances) == pytest.approx(300)
-    charges = [float(x) for x in re.findall(r"pays +([\d.]+)", ran.text)]
-    assert sum(charges) == pytest.approx(balances[-1])
 
 
 def live_agents(ran):
@@ -320,7 +305,6 @@ HEADLINES = {
     "owners-in-mesa": owners_in_mesa,
     "live-agents": live_agents,
     "gpu-cluster": gpu_cluster,
-    "live-slurm": live_slurm,
     "bid-prices": bid_prices,
     "why-truthful": why_truthful,
     "near-saturation": near_saturation,
@@ -330,7 +314,6 @@ HEADLINES = {
     "which-mechanism": which_mechanism,
     "forecasts-that-lie": forecasts_that_lie,
     "armada": armada,
-    "slurm-beside-easy": slurm_beside_easy,
     "learning-to-lie": learning_to_lie,
     "policy-gradient": policy_gradient,
     "ogasched-or-fairness": ogasched_or_fairness,
@@ -359,9 +342,9 @@ def test_outputs_that_are_nearly_the_same():
     assert not nearly("a  77.0\n", "a  78.0\n") and not nearly("b  77.0\n", "a  77.0\n")
 
 
-def check_example(name, work):
+def check_example(name, work, extra=""):
     """Run an example from its README's command; compare what it prints and says."""
-    ran = run_example(name, work)
+    ran = run_example(name, work, extra)
     assert (ran.status, ran.errors) == (0, "")
     stated = printed_in_readme(name)
     assert ran.text == stated or (name in BY_PROCESSOR and nearly(ran.text, stated)), ran.text
@@ -377,21 +360,34 @@ def test_the_first_market_prints_what_its_readme_shows(tmp_path):
     check_example("first-market", tmp_path)
 
 
-LONG = {"armada", "learning-speeds", "live-slurm", "near-saturation", "owners-in-mesa", "slurm-beside-easy"}
+LONG = {"armada", "learning-speeds", "near-saturation", "owners-in-mesa"}
 LONG |= {"which-lie-pays", "which-mechanism", "your-trace", "live-agents", "gpu-cluster", "why-truthful"}
 LONG |= {"stochastic-prices", "bid-prices", "reservations", "ogasched-or-fairness"}
 
 
 def test_every_example_has_a_headline():
-    assert set(HEADLINES) | {"first-market"} == set(NAMES)
+    assert set(HEADLINES) | {"first-market", "live-slurm"} == set(NAMES)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@WITH_SLURM
+def test_a_day_in_front_of_slurm_is_the_one_of_its_readme(tmp_path, monkeypatch):
+    plugin, announced = tmp_path / "job_submit.lua", tmp_path / "announced"
+    plugin.write_text(plugin_text(announced, default=True, check_users=False))
+    with OneHostCluster(tmp_path / "c", 4, lua=plugin) as cluster:
+        monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+        ran = check_example("live-slurm", tmp_path, f" {announced}")
+    assert ran.text.count(" pays ") == 10 and ran.text.count(" overrun ") == 1
+    balances = [ran.number(rf"\n{name} +([\d.]+) credits") for name in ("ann", "bob", "cat", "market")]
+    assert sum(balances) == pytest.approx(300)
+    assert sum(float(x) for x in re.findall(r"pays +([\d.]+)", ran.text)) == pytest.approx(balances[-1])
 
 
 @pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.long] if x in LONG else []) for x in HEADLINES])
 def test_the_example_runs_and_its_texts_state_what_it_prints(name, tmp_path):
-    if "slurm" in name and (missing := missing_programs(fast=True)):
-        pytest.skip(f"not installed (Debian's Slurm and faketime): {', '.join(missing)}")
     for package in NEEDED.get(name, ()):
         pytest.importorskip(package, reason=f"what the README of {name} installs")
     if name in MINUTES and draws.PART > 1:

@@ -17,7 +17,10 @@ import numpy as np
 import pytest
 
 from live_tools import PLAIN, refused, sow
-from marketsched.live import calls
+from marketsched.live import (
+    calls,
+    slurm,  # what the first dotted name goes through
+)
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
@@ -28,10 +31,9 @@ from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import digest_of, frozen, made_by, thawed
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm import commands  # what the first dotted name goes through
 
 OPERATOR = Principal("operator", "operator")
-assert commands.subprocess is subprocess
+assert slurm.subprocess is subprocess
 
 
 class Calls:
@@ -70,10 +72,10 @@ def pickles(touch):
     objects[0] = Calls(os.system, touch)
     extension = b"\x80\x02\x82\xf0(V" + touch.encode() + b"\ntR."
     argv = b"(lp0\nVsh\naV-c\naV" + touch.encode() + b"\na"
-    dotted = b"cmarketsched.slurm.commands\nsubprocess.Popen\n(" + argv + b"tR."
+    dotted = b"cmarketsched.live.slurm\nsubprocess.Popen\n(" + argv + b"tR."
     return {
         "a dotted name": dotted,
-        "a dotted name by STACK_GLOBAL": by_name("marketsched.slurm.commands", "os.system", touch, protocol=4),
+        "a dotted name by STACK_GLOBAL": by_name("marketsched.live.slurm", "os.system", touch, protocol=4),
         "a dotted name of a function": by_name("marketsched.live.database", "os.system", touch),
         "REDUCE": pickle.dumps(Calls(os.system, touch), 2),
         "GLOBAL": by_name("os", "system", touch),
@@ -109,7 +111,7 @@ def data(touch):
     popen = {"args": ["sh", "-c", touch]}
     field = {"fields": 0}
     return {
-        "class of a module of the package": state(["object", ["marketsched.slurm.commands", "Popen"], popen]),
+        "class of a module of the package": state(["object", ["marketsched.live.slurm", "Popen"], popen]),
         "class that a module imports": state(["object", ["marketsched.live.machine", "Counter"], field]),
         "class with a dotted name": state(["object", ["marketsched.live.machine", "LiveMarket.__class__"], field]),
         "function": state(["object", ["os", "system"], {"command": touch}]),

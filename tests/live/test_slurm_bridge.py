@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from marketsched.live.client import LiveClient
+from marketsched.live.slurm import SlurmError
 from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm import SlurmError
 from slurm_trials import WITH_SLURM, Trial, until
 
 pytestmark = WITH_SLURM

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from live_tools import check_journal
+from marketsched.live.slurm import SlurmError
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm import SlurmError
 from slurm_trials import WITH_ACCOUNTING, WITH_USERS, SlurmOf, Trial, until, users
 
 pytestmark = [WITH_ACCOUNTING, pytest.mark.slow]

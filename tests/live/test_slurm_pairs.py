@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marketsched.live.slurm import SlurmJob
 from marketsched.live.slurm_bridge import SlurmBridge
+from marketsched.live.slurm_demand import NodeDemand
 from marketsched.live.slurm_pairs import decide
 from marketsched.live.slurm_plugin import plugin_text, write_announced
 from marketsched.live.slurm_shapes import SlurmShape
 from marketsched.live.slurm_sides import MarketJob, View, successor
-from marketsched.slurm import SlurmJob
-from marketsched.slurm.demand import NodeDemand
 
 WAITS = SlurmJob(7, "run", "ann", "market:ann.a", "PENDING", "", True, 1, 1.0, 0.0, 0.0, 0, 0, 5)
 STATES = {

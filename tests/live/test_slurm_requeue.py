@@ -11,7 +11,7 @@ from datetime import datetime
 
 import pytest
 
-from marketsched.slurm import SlurmError
+from marketsched.live.slurm import SlurmError
 from slurm_trials import WITH_ACCOUNTING, WITH_SLURM, BridgeProcess, Trial, until
 
 pytestmark = [WITH_SLURM, pytest.mark.slow]

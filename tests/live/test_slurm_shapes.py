@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from marketsched.live.client import LiveClient
+from marketsched.live.slurm import Slurm
 from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.live.slurm_nodes import cluster_of, nodes_by_name
 from marketsched.live.slurm_submitting import submit_ways, ways_of
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.slurm.commands import Slurm
 from slurm_trials import WITH_SLURM, BridgeProcess, Trial, until
 
 pytestmark = [WITH_SLURM, pytest.mark.slow]

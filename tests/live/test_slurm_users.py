@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from marketsched.slurm import SlurmError
+from marketsched.live.slurm import SlurmError
 from slurm_trials import WITH_SLURM, WITH_USERS, SlurmOf, Trial, users
 
 pytestmark = [WITH_SLURM, WITH_USERS, pytest.mark.slow]

@@ -3,11 +3,11 @@
 import pytest
 
 from live_tools import refused
+from marketsched.live.slurm import SlurmError
+from marketsched.live.slurm_demand import SlurmNode
 from marketsched.live.slurm_nodes import cluster_of
 from marketsched.live.slurm_submitting import submit_ways, way_of, ways_of
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.slurm import SlurmError
-from marketsched.slurm.demand import SlurmNode
 
 CLUSTER = {
     "resources": {"cpu": {}, "memory": {}, "gpu": {}},

@@ -1,4 +1,4 @@
-"""Slurm's fair-share factors: its own tests, the examples of its pages, references, and a real slurmctld.
+"""Slurm's fair-share factors: its own tests, the examples of its pages, and references.
 
 Not covered of its own tests: rows of accounts, which have no factor here, and 24.2, 24.5, 24.6 and 24.7, about options
 of ``sprio`` and ``sshare``.
@@ -15,8 +15,6 @@ from draws import many
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.schedulers.multifactor import HALF, age_factor, billed, job_size_factor, kept
 from marketsched.mechanisms.schedulers.share_tree import ShareTree
-from marketsched.slurm.accounts import AccountingCluster, missing_accounting
-from slurm_trials import WITH_SLURM, until
 
 
 def tree_of(shares, usage, newcomers=""):
@@ -193,55 +191,3 @@ def test_bad_trees():
     for message, (shares, newcomers) in cases.items():
         with pytest.raises(InvalidParameterError, match=re.escape(message)):
             ShareTree(shares, newcomers)
-
-
-TREE = {"a/": 0, "a/a1/": 1, "a/a2/": 1, "b/": 0, "b/b1/": 1, "b/b2/": 1, "c/": 3, "c/c1/": 2, "c/c2/": 1, "d/": 2}
-SLEEP = "#!/bin/sh\nexec sleep {}\n"
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@WITH_SLURM
-@pytest.mark.skipif(bool(missing_accounting()), reason="needs Debian's slurmdbd and mariadb-server")
-@pytest.mark.parametrize("rule", ["fair-tree", "classic"])
-def test_factors_of_a_real_slurm(rule, tmp_path_factory):
-    """A tree of accounts with usage: sshare's levels and factors, sprio's age, size and fair share, and the decay."""
-    lines = {"PriorityDecayHalfLife": "0-1", "DebugFlags": "Priority", "SlurmctldDebug": "verbose"}
-    if rule == "classic":
-        lines["PriorityFlags"] = "NO_FAIR_TREE"
-    folder = tmp_path_factory.mktemp("s")
-    with AccountingCluster(folder, 4, accounts=TREE, rate=60.0, settings=lines) as cluster:
-        slurm = cluster.slurm
-        used = {"a1": 60, "b1": 60, "c1": 400, "d": 130}
-        for account, seconds in used.items():
-            slurm.submit(SLEEP.format(seconds), f"--account={account}", "--time=20", "--output=/dev/null")
-        until(lambda: all(job.over for job in slurm.jobs()), 30.0)
-        for i in range(1, 5):
-            slurm.update(NodeName=f"n{i}", State="drain", Reason="a queue")
-        number = slurm.submit(SLEEP.format(9), "--account=d", "--nodes=2", "--time=20", "--output=/dev/null")
-        for _ in range(3):  # calculations: the classic rule takes the usage of the one before
-            before = cluster.shares()
-            until(lambda seen=before: cluster.shares() != seen, 20.0)
-        shown = cluster.shares()
-        weighted = slurm.run("sprio", "-h", "-j", str(number), "-o", "%F %J").split()
-        log = (folder / "log" / "slurmctld.log").read_text()
-
-    # Of accounts of the same level the daemon takes those first that were added last.
-    shares = {"root": 1} | {place: TREE[place] for place in reversed(TREE)}
-    leaves = [p for p in TREE if not any(q != p and q.startswith(p) for q in TREE)]
-    shares |= {f"{place}of {place.split('/')[-2]}": 1 for place in leaves}
-    rows = {row["account"]: row for row in shown if row["user"]}
-    usage = {f"of {name}": float(row["usage"]) for name, row in rows.items() if name != "root"}
-    tree = tree_of(shares, usage)
-    found = tree.fair_tree() if rule == "fair-tree" else tree.classic()
-    for name, row in rows.items():
-        user = "root" if name == "root" else f"of {name}"
-        allowed = 1e-6 if rule == "fair-tree" else 0.01  # sshare prints whole seconds of usage
-        assert found[user] == pytest.approx(float(row["factor"]), abs=allowed), name
-    assert float(weighted[0]) == pytest.approx(10_000 * float(rows["d"]["factor"]), abs=1.0)
-    assert float(weighted[1]) == pytest.approx(1000 * job_size_factor(2, 4), abs=1.0)
-    decays = re.findall(r"Decay factor over (\d+) seconds goes from ([0-9.]+) -> ([0-9.]+)", log)
-    assert len(decays) > 3
-    for seconds, factor, after in decays:
-        assert float(factor) == pytest.approx(1 - HALF / 3600, abs=1e-14)
-        assert float(after) == pytest.approx(kept(3600.0, float(seconds)), abs=1e-12)

@@ -61,33 +61,6 @@ def write_experiment(folder):
     shutil.rmtree(folder.with_name("all"))
 
 
-def write_slurm_lies(folder):
-    """Write what an audit of Slurm leaves: one lie that slurmctld confirmed."""
-    row = {
-        "lie": "account",
-        "looked_at": 3,
-        "gain": 4.0,
-        "gain_low": 2.0,
-        "gain_high": 6.0,
-        "paying": 0.5,
-        "job": HOSTILE,
-    }
-    row |= {"on_port": 4.0, "least_on_slurm": 3.0, "most_on_slurm": 5.0, "confirmed": True}
-    about = {"scenario": HOSTILE, "rules": {"rule": "fair-tree"}, "nodes": 4, "round_seconds": 60.0, "waiting": 9}
-    about |= {
-        "owners": 3,
-        "repetitions": 2,
-        "missing": [],
-        "slurm": ["22.05.8"],
-        "confidence": 0.95,
-        "versions": VERSIONS,
-    }
-    screened = pd.DataFrame([{"lie": "account", "job": HOSTILE, "owner": "ann", "wait": 5, "jobs": 1, "gain": 4.0}])
-    played = pd.DataFrame([{"lie": "account", "job": HOSTILE, "repetition": 0, "truth": 9, "lying": 5, "gain": 4.0}])
-    tables = {"screened": screened, "confirmed": played}
-    Result("slurm-lies", tables, pd.DataFrame([row]), about).save(folder)
-
-
 def sweep_cases(*epsilons):
     return [
         {"case": i, "labels": {"mechanism.epsilon": x}, "scenario": {"name": "market", "epsilon": x}}
@@ -144,7 +117,6 @@ def folders(tmp_path_factory):
     lie |= {f"{what}_{part}": 1.0 for what in ("gain", "others") for part in ("percent", "low", "high")}
     about = {"scenario": "small", "seed": 0, "fresh_worlds": 9, "confidence": 0.95, "versions": VERSIONS}
     Result("core-lies", {}, pd.DataFrame([lie]), about).save(base / "core-lies")
-    write_slurm_lies(base / "slurm-lies")
     (base / "results").mkdir()
     shutil.copy(base / "policies" / "summary.parquet", base / "results" / "figures.parquet")
     (base / "results" / "notes.md").write_text("why <it> differs\n")

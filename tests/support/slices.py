@@ -3,7 +3,7 @@
 SLICES = {  # name: its folders in the package
     "cores": ("cores", "mechanisms/allocation"),
     "finite": ("finite", "mechanisms/finite"),
-    "live": ("live", "slurm"),
+    "live": ("live",),
     "papers": ("papers",),
     "dashboard": ("dashboard",),
 }

@@ -10,23 +10,16 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from marketsched.slurm import OneHostCluster, SlurmError, missing_programs
-from marketsched.slurm.accounting import Accounting, missing_accounting
-from marketsched.slurm.commands import Slurm
+from marketsched.live.slurm import Slurm, SlurmError
+from slurm_cluster import OF_ACCOUNTING, PROGRAMS, OneHostCluster, missing_programs
 
 WITH_SLURM = pytest.mark.skipif(
     bool(missing_programs()),
     reason=f"not installed (Debian: slurmctld slurmd slurm-client munge): {missing_programs()}",
 )
-WITH_FAST_SLURM = pytest.mark.skipif(
-    bool(missing_programs(fast=True)),
-    reason=f"not installed (Debian's Slurm and faketime): {missing_programs(fast=True)}",
-)
-
-
 WITH_ACCOUNTING = pytest.mark.skipif(
-    bool(missing_programs() + missing_accounting()),
-    reason=f"not installed (Debian's Slurm, slurmdbd and MariaDB): {missing_programs() + missing_accounting()}",
+    bool(missing_programs(PROGRAMS + OF_ACCOUNTING)),
+    reason=f"not installed (Debian's Slurm, slurmdbd and MariaDB): {missing_programs(PROGRAMS + OF_ACCOUNTING)}",
 )
 WITH_USERS = pytest.mark.skipif(
     os.getuid() != 0 or shutil.which("useradd") is None or shutil.which("runuser") is None,
@@ -103,8 +96,7 @@ class Trial:
         lua.write_text(plugin_text(self.announced, default=False, check_users=not one_user, **begin))
         if credits:
             settings = {**PREEMPTING, **(settings or {})}
-            accounting = Accounting(folder / "c", QOS, dict.fromkeys(users, "free"))
-            equipment = {**(equipment or {}), "accounting": accounting}
+            equipment = {**(equipment or {}), "qos": QOS, "users": dict.fromkeys(users, "free")}
         sizes = {"capacity": nodes, "max_concurrency": nodes, "max_duration": 4, "max_value": 99.0, "max_delay": 40}
         self.config = {
             **sizes,

@@ -9,7 +9,7 @@ import typer
 
 from marketsched import config
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.registry import get, names
+from marketsched.mechanisms.registry import get
 from marketsched.results.output import KEPT
 from marketsched.show.cli import first_page, registered_group
 from marketsched.show.commands.tools import (
@@ -91,10 +91,6 @@ def audit(
     per_owner: Annotated[
         bool, typer.Option("--per-owner", help="Also: joint reports of owners with several jobs.")
     ] = False,
-    repetitions: Annotated[
-        int, typer.Option(help="Of slurm: plays of a lie that pays, and of the truth, on a real slurmctld.", min=0)
-    ] = 3,
-    clock: Annotated[float, typer.Option(help="Of slurm: how fast its clock runs at first.", min=30.0)] = 200.0,
     worlds: Annotated[
         int, typer.Option(help="Of a cluster scenario: fresh worlds on which lies to its policies are scored.", min=20)
     ] = 20,
@@ -122,24 +118,8 @@ def audit(
     with one_line_errors():
         asked = named_on_the_line(mechanism)
         base = _read(scenario, changes, columns, strict)
-        outside = _outside(asked)
         if utility == "value":
             raise typer.Exit(_lies_without_money(base, asked, owners, runs, seed, data, out, force, as_json))
-        if outside is not None:
-            folder = target_folder(out, f"{file_name(base.name)}-{outside}", force)
-            with progress_bar() as tell:
-                result = get("outside", outside)(
-                    base,
-                    (asked or [outside])[0],
-                    owners=owners,
-                    repetitions=repetitions,
-                    rate=clock,
-                    seed=seed,
-                    data=data,
-                    progress=lambda what, share: tell(share, 1.0, what),
-                )
-            finish(result, folder, force, as_json)
-            raise typer.Exit(PROFITABLE if result.summary["confirmed"].any() else 0)
         if base.kind != "market":
             if workers > 1 or scheduler is not None:
                 raise InvalidParameterError("--workers or --scheduler", legal="a scenario of jobs, not a cluster")
@@ -270,20 +250,6 @@ def conduct(
                 progress=lambda what, share: tell(share, 1.0, what),
             )
         finish(found, folder, force, as_json)
-
-
-def _outside(asked: list[str] | None) -> str | None:
-    """Return the scheduler outside the package that is asked for; None: there is none.
-
-    Raises
-    ------
-    InvalidParameterError
-        If other mechanisms are asked for beside it.
-    """
-    found = [name for text in asked or () if (name := text.partition(":")[0]) in names("outside")]
-    if found and asked is not None and len(asked) > 1:
-        raise InvalidParameterError(place="--mechanism", value=",".join(asked), legal=f"{found[0]} alone")
-    return found[0] if found else None
 
 
 def _read(scenario: str, changes: list[str] | None, columns: str | None, strict: bool) -> config.scenario.Scenario:

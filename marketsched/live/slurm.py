@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from marketsched.live.slurm_demand import NodeDemand, SlurmNode, gpus_in
 from marketsched.mechanisms.errors import MarketschedError
-from marketsched.slurm.demand import NodeDemand, SlurmNode, gpus_in
 
 UNUSABLE = ("down", "drain", "fail", "maint", "reboot", "unk", "planned", "power", "no_respond", "future", "invalid")
 FIELD = re.compile(r"(\w+)=(\S*)")  # of what scontrol prints on one line
@@ -163,7 +163,8 @@ class Slurm:
 
     Examples
     --------
-    See `OneHostCluster`, whose ``slurm`` it is.
+    >>> Slurm().usable_nodes("market")  # doctest: +SKIP
+    4
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:
