@@ -307,7 +307,7 @@ class MonteCarloOracle(FailureOracle):
         every = self.probe_every
         return most if every is None else min(most, every - 1 - self._submissions % every)
 
-    def took(self, rows: Sequence[int], slots: Sequence[int], used: int, *, probed: bool) -> None:
+    def took(self, rows: Sequence[int], slots: Sequence[int], used: NDArray[np.int64], *, probed: bool) -> None:
         """Follow submissions that were drawn already."""
         self._paths.took(rows, slots, used)
         self._submissions += 0 if probed else len(rows)

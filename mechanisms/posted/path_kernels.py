@@ -31,6 +31,7 @@ LANES = 64  # as in failure_table; a compiled kernel's cache notices changes of 
 # Columns of the table of slots; one slot per active job.
 OFFSET, POINTS, GUIDE, BUCKETS, STEPS, LOW, HIGH, MAY_NEVER, WIDTH, KEY = range(10)
 N_COLUMNS = 10
+BUCKETS_PER_POINT = 8  # of the guide tables: a draw then rarely needs more than a step or two
 
 NO_OUTCOME = 65_535  # no drawn outcome has this number
 
@@ -299,7 +300,7 @@ def _scratch(loads, slots, jobs):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _place_kernel(paths, jobs, now, n_paths, capacity, root, stamp, blocks):  # type: ignore[no-untyped-def]
+def place_kernel(paths, jobs, now, n_paths, capacity, root, stamp, blocks):  # type: ignore[no-untyped-def]
     """Place ``jobs``, in order of submission, on the paths of ``blocks[0] .. blocks[1] - 1``.
 
     ``stamp >= 0``: draw their outcomes first; else keep them, and only fill paths marked ``again``.

@@ -18,7 +18,6 @@ from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.draws import SUBMIT, stamp_of
 from marketsched.mechanisms.posted.eviction import overload_removals
 from marketsched.mechanisms.posted.exponential import SlotPricing
-from marketsched.mechanisms.posted.few_outcomes import FEW
 from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE
 from marketsched.mechanisms.posted.menu import check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle, MonteCarloOracle
@@ -34,6 +33,7 @@ from marketsched.mechanisms.posted.rows_kernels import (
     settle_kernel,
     take_row_kernel,
 )
+from marketsched.mechanisms.posted.sample_paths import MAX_POINTS
 
 
 class PostedPlay:
@@ -46,7 +46,7 @@ class PostedPlay:
     oracle : MonteCarloOracle
         Of the same market, which evicts by the rule over all active jobs.
     jobs : JobColumns
-        All jobs; no law has more than `FEW` points.
+        All jobs; no law has more than `MAX_POINTS` points.
     limits : MarketLimits
         Of the market.
 
@@ -91,7 +91,7 @@ class PostedPlay:
             check_menu(limits.max_delay, limits.max_duration)  # the loop may get by with smaller ones
         except TooLargeError:
             return None
-        if np.diff(jobs.joint_laws.points).max(initial=0) > FEW:
+        if np.diff(jobs.joint_laws.points).max(initial=0) > MAX_POINTS:
             return None
         assert isinstance(oracle, MonteCarloOracle)
         return cls(planner, oracle, jobs, limits)
@@ -143,12 +143,12 @@ class PostedPlay:
             end = at + 1 if oracle.refresh == "submission" else at + max(1, unprobed)
             columns = (self._rows, self._laws, menu, oracle.paths.arrays, rule, found)
             if unprobed:
-                used = enter_kernel(chosen[at:end], places[at:end], used, *columns)
+                enter_kernel(chosen[at:end], places[at:end], used, *columns)
             else:
                 row = int(chosen[at])
                 starts, failures = plan_row_kernel(row, *columns)
                 oracle.probe(int(self._rows.widths[row]), self._law(row), starts, failures)
-                used = take_row_kernel(row, starts, places[at:end], used, *columns)
+                take_row_kernel(row, starts, places[at:end], used, *columns)
             oracle.took(chosen[at:end].tolist(), slots[at:end], used, probed=not unprobed)
             at = end
         planner.ledger.put(found.welfare, found.counts)

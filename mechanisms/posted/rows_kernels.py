@@ -1,7 +1,7 @@
 """Submissions and observations of jobs that are rows of columns: the kernels of prices, plans and paths, in one call.
 
 What is decided is decided by the kernels that the protocol calls one by one: prices (`exponential`), failures
-(`failure_table`), plans (`launch_plan`), draws (`draws`, `few_outcomes`), narrowed laws (`residual`).
+(`failure_table`), plans (`launch_plan`), draws (`draws`, `path_kernels`), narrowed laws (`residual`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from marketsched.mechanisms.kernel_cache import kernel_over
 from marketsched.mechanisms.posted.draws import law_kernel
 from marketsched.mechanisms.posted.exponential import CAP_TOLERANCE, commit_kernel, price_kernel, price_table_kernel
 from marketsched.mechanisms.posted.failure_table import failure_counts_kernel
-from marketsched.mechanisms.posted.few_outcomes import (
+from marketsched.mechanisms.posted.launch_plan import choose_starts_kernel
+from marketsched.mechanisms.posted.path_kernels import (
+    BUCKETS,
+    BUCKETS_PER_POINT,
+    GUIDE,
     HIGH,
     KEY,
     LOW,
     MAY_NEVER,
     OFFSET,
     POINTS,
+    STEPS,
     WIDTH,
-    draw_few_kernel,
+    Paths,
+    place_kernel,
 )
-from marketsched.mechanisms.posted.launch_plan import choose_starts_kernel
-from marketsched.mechanisms.posted.path_kernels import Paths
 from marketsched.mechanisms.posted.residual import not_arrived_kernel, outlived_kernel
 
 
@@ -72,7 +76,7 @@ _compiled = kernel_over(
     law_kernel,
     commit_kernel,
     failure_counts_kernel,
-    draw_few_kernel,
+    place_kernel,
     choose_starts_kernel,
     not_arrived_kernel,
     Paths,
@@ -81,11 +85,10 @@ _compiled = kernel_over(
 
 @_compiled
 def enter_kernel(chosen, places, used, rows, laws, menu, paths, rule, found):  # type: ignore[no-untyped-def]
-    """Submit rows one after the other, into these slots of the paths; return what the outcomes' arrays then hold."""
+    """Submit rows one after the other, into these slots of the paths; see `take_row_kernel`."""
     for i in range(chosen.size):
         starts, _ = plan_row_kernel(chosen[i], rows, laws, menu, paths, rule, found)
-        used = take_row_kernel(chosen[i], starts, places[i : i + 1], used, rows, laws, menu, paths, rule, found)
-    return used
+        take_row_kernel(chosen[i], starts, places[i : i + 1], used, rows, laws, menu, paths, rule, found)
 
 
 @_compiled
@@ -156,7 +159,10 @@ def _failures(n_rows, n_durations, width, paths, rule):  # type: ignore[no-untyp
 
 @_compiled
 def take_row_kernel(row, starts, place, used, rows, laws, menu, paths, rule, found):  # type: ignore[no-untyped-def]
-    """Follow the plan of a report: note its price, force it on the prices, draw its outcomes; return what is used."""
+    """Follow the plan of a report: note its price, force it on the prices, draw its outcomes.
+
+    ``used`` (2,), modified in place: the entries of `Paths.points` and of `Paths.guides` that hold laws.
+    """
     law, width, slot = laws.of[row], rows.widths[row], place[0]
     own = slice(laws.points[law], laws.points[law + 1])
     durations, weights = laws.durations[own], laws.weights[own]
@@ -174,14 +180,17 @@ def take_row_kernel(row, starts, place, used, rows, laws, menu, paths, rule, fou
         if runs <= rule.max_duration:
             found.prices[row] = price_kernel(menu.prices, width, starts[case], runs)
     commit_kernel(menu.usage, menu.prices, menu.base, menu.ratio, menu.room, width, firsts, durations, weights, 0)
-    law_kernel(firsts, lasts, weights, paths.points, paths.cumulated, paths.guides, used, 0, 0)
+    buckets = BUCKETS_PER_POINT * size
+    steps = law_kernel(firsts, lasts, weights, paths.points, paths.cumulated, paths.guides, used[0], used[1], buckets)
     for column in range(paths.slots.shape[1]):
         paths.slots[slot, column] = 0
-    paths.slots[slot, OFFSET], paths.slots[slot, POINTS], paths.slots[slot, HIGH] = used, size, size
+    paths.slots[slot, OFFSET], paths.slots[slot, POINTS], paths.slots[slot, HIGH] = used[0], size, size
+    paths.slots[slot, GUIDE], paths.slots[slot, BUCKETS], paths.slots[slot, STEPS] = used[1], buckets, steps
     paths.slots[slot, MAY_NEVER], paths.slots[slot, WIDTH], paths.slots[slot, KEY] = 1, width, row
     blocks = (0, paths.loads.shape[0])
-    draw_few_kernel(paths, place, rule.now, rule.n_paths, rule.root, rule.stamp, blocks, True)
-    return used + size + 2
+    place_kernel(paths, place, rule.now, rule.n_paths, -1, rule.root, rule.stamp, blocks)
+    used[0] += size + 2
+    used[1] += buckets
 
 
 @_compiled

@@ -2,8 +2,7 @@
 
 One slot per active job; the laws of all slots lie one after the other in shared arrays, so that a
 kernel handles many jobs in one call. See :mod:`marketsched.mechanisms.posted.path_kernels` for what
-a path is and how it is kept true; jobs with few outcomes are drawn by
-:mod:`marketsched.mechanisms.posted.few_outcomes`, which gives the same and takes a third of the time.
+a path is and how it is kept true.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.posted import path_kernels as kernels
 from marketsched.mechanisms.posted.draws import law_kernel
 from marketsched.mechanisms.posted.failure_table import Launches, failure_counts, joint_failures
-from marketsched.mechanisms.posted.few_outcomes import FEW, draw_few_kernel
 from marketsched.mechanisms.posted.path_kernels import (
     BUCKETS,
+    BUCKETS_PER_POINT,
     GUIDE,
     HIGH,
     KEY,
@@ -40,7 +39,6 @@ from marketsched.mechanisms.posted.residual import Eviction, ResidualJob
 
 MAX_POINTS = 65_000  # outcomes of one job: a drawn outcome is stored in 16 bits
 MAX_CELLS = 2**29  # loads of all paths: one GB, or two
-BUCKETS_PER_POINT = 8  # of the guide tables: a draw then rarely needs more than a step or two
 INT16_TOP = np.iinfo(np.int16).max
 
 
@@ -95,7 +93,6 @@ class SamplePaths:
         self._slot_of: dict[JobId, int] = {}  # in order of submission
         self._free = list(range(15, -1, -1))
         self._total_width = 0
-        self._only_few = self.capacity < 0  # no job so far had more than `FEW` outcomes
 
     # -- what happens to jobs --------------------------------------------------------------------
 
@@ -117,16 +114,19 @@ class SamplePaths:
         """The slots of jobs, in order of submission."""
         return self._slot_of
 
-    def make_room(self, n_jobs: int, n_points: int, width: int) -> tuple[list[int], int]:
-        """Return slots for more jobs of so many outcomes and nodes in all, and where their outcomes go; then `took`."""
+    def make_room(self, n_jobs: int, n_points: int, width: int) -> tuple[list[int], NDArray[np.int64]]:
+        """Return slots for more jobs of so many outcomes and nodes in all, and what of the laws' arrays is used.
+
+        `took` follows, with what is used then: of the outcomes' arrays, of guides; shape (2,).
+        """
         slots = [self._new_slot(n_points, 2 * n_jobs) for _ in range(n_jobs)]
         self._widen(width)
-        return slots, self._used
+        return slots, np.array([self._used, self._guides_used])
 
-    def took(self, jobs: Sequence[JobId], slots: Sequence[int], used: int) -> None:
+    def took(self, jobs: Sequence[JobId], slots: Sequence[int], used: NDArray[np.int64]) -> None:
         """Note whose the slots are that `make_room` gave, and what is used of the outcomes' arrays."""
         self._slot_of.update(zip(jobs, slots, strict=True))
-        self._used = used
+        self._used, self._guides_used = int(used[0]), int(used[1])
 
     def narrow(self, residuals: Iterable[ResidualJob], stamp: int) -> None:
         """Follow the narrowed ranges of some jobs."""
@@ -139,11 +139,8 @@ class SamplePaths:
 
     def follow(self, chosen: list[int], stamp: int) -> None:
         """Draw anew, on the paths of the jobs in these slots, what their ranges no longer allow."""
-        few, many = self._split(chosen)
-        if few.size:
-            self._draw_few(few, stamp, 0, self.n_blocks, fresh=False)
-        if many.size:
-            kernels._narrow_kernel(self._store, many, self.now, self.n_paths, self.capacity, self.root, stamp)
+        slots = np.array(chosen, dtype=np.int64)
+        kernels._narrow_kernel(self._store, slots, self.now, self.n_paths, self.capacity, self.root, stamp)
         self._place_again()
 
     def remove(self, job: JobId, *, past: bool) -> None:
@@ -193,7 +190,7 @@ class SamplePaths:
             self._cumulated,
             self._guides,
         )
-        twin._slot_of, twin._total_width, twin._only_few = self._slot_of, self._total_width, self._only_few
+        twin._slot_of, twin._total_width = self._slot_of, self._total_width
         twin._place(list(self._slot_of.values()), stamp, 0, twin.n_blocks)
         return twin
 
@@ -248,31 +245,9 @@ class SamplePaths:
         jobs = (self._slots, self._points, self._cumulated, self._guides)
         return (self.loads, self.row_tops, self.draws, self.cut, self.again, *jobs)
 
-    def _split(self, chosen: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the slots of jobs with few outcomes, and the others; under the ``running`` rule all are others.
-
-        Loads are sums but for that rule, and so it does not matter which jobs come first.
-        """
-        slots = np.array(chosen, dtype=np.int64)
-        if self._only_few:
-            return slots, slots[:0]
-        if len(chosen) == 1:  # as of every submission
-            is_few = self.capacity < 0 and self._slots[chosen[0], POINTS] <= FEW
-            return (slots, slots[:0]) if is_few else (slots[:0], slots)
-        few = (self._slots[slots, POINTS] <= FEW) & (self.capacity < 0)
-        return slots[few], slots[~few]
-
-    def _draw_few(self, slots: NDArray[np.int64], stamp: int, first_block: int, end_block: int, *, fresh: bool) -> None:
-        blocks = (first_block, end_block)
-        draw_few_kernel(self._store, slots, self.now, self.n_paths, self.root, stamp, blocks, fresh)
-
     def _place(self, chosen: list[int], stamp: int, first_block: int, end_block: int) -> None:
-        few, many = self._split(chosen)
-        if few.size:
-            self._draw_few(few, stamp, first_block, end_block, fresh=True)
-        if many.size:
-            blocks = (first_block, end_block)
-            kernels._place_kernel(self._store, many, self.now, self.n_paths, self.capacity, self.root, stamp, blocks)
+        slots, blocks = np.array(chosen, dtype=np.int64), (first_block, end_block)
+        kernels.place_kernel(self._store, slots, self.now, self.n_paths, self.capacity, self.root, stamp, blocks)
 
     def _place_again(self) -> None:
         """Rebuild the paths marked ``again``, job by job in order of submission."""
@@ -309,8 +284,7 @@ class SamplePaths:
         """Write one law behind the others, with its guide table for drawing."""
         n_points = residual.law.arrivals.size
         offset, guide = self._used, self._guides_used
-        n_buckets = 0 if self.capacity < 0 and n_points <= FEW else BUCKETS_PER_POINT * n_points
-        self._only_few = self._only_few and not n_buckets
+        n_buckets = BUCKETS_PER_POINT * n_points
         columns = (residual.firsts, residual.lasts, residual.law.probabilities)
         arrays = (self._points, self._cumulated, self._guides)
         steps = law_kernel(*columns, *arrays, offset, guide, n_buckets)

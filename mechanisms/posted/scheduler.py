@@ -272,7 +272,7 @@ class PostedPriceMechanism(Rounds):
         return [self._removal(active, self.horizon, cleared=True) for active in left]
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once: slot prices, failures by sample paths, and laws of at most `FEW` points."""
+        """Play many rounds at once: slot prices, and failures by sample paths."""
         if self._whole is None:
             if self._round > 1 or self._submissions or not follows(self, PostedPriceMechanism):
                 return False

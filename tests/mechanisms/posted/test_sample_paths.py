@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy import stats
 
 from marketsched.mechanisms import (
@@ -16,7 +15,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted import draws, failure_table, few_outcomes, path_kernels, sample_paths
+from marketsched.mechanisms.posted import draws, failure_table, path_kernels, sample_paths
 from marketsched.mechanisms.posted.residual import ResidualJob
 from refusals import refused
 
@@ -27,7 +26,7 @@ LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0,
 def kernel_form(request, monkeypatch):
     """Run the kernels compiled, and as plain Python."""
     if request.param == "python":
-        for module in (path_kernels, few_outcomes, sample_paths):
+        for module in (path_kernels, sample_paths):
             for name, kernel in list(vars(module).items()):
                 if hasattr(kernel, "py_func"):
                     monkeypatch.setattr(module, name, kernel.py_func)
@@ -129,9 +128,7 @@ def loads_from_draws(oracle):
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "running"])
 @pytest.mark.parametrize("refresh", [0.0, 0.4, "round", "submission"])
-@pytest.mark.parametrize("few", [0, few_outcomes.FEW])
-def test_loads_stay_the_sum_of_the_draws(kernel_form, rule, refresh, few, monkeypatch):
-    monkeypatch.setattr(sample_paths, "FEW", few)
+def test_loads_stay_the_sum_of_the_draws(kernel_form, rule, refresh):
     oracle = MonteCarloOracle(70, refresh)
     history = RandomHistory(5, [oracle], rule)
     for _ in range(25):
@@ -180,67 +177,6 @@ def test_paths_kept_through_a_history_still_follow_the_conditional_law(rule):
             exceeded += abs(found.flat[where] - p) > 1.96 * np.sqrt(p * (1 - p) / n)
     assert compared >= 20
     assert stats.binomtest(exceeded, compared, 0.05).pvalue > 1e-3
-
-
-def test_jobs_with_few_outcomes_are_drawn_as_all_others(monkeypatch):
-    """Outcomes and loads are equal to the last bit, whichever kernels draw them."""
-    seen = []
-    for few in (0, 6, few_outcomes.FEW):
-        monkeypatch.setattr(sample_paths, "FEW", few)
-        oracle = MonteCarloOracle(300, 0.3, rng=7)
-        history = RandomHistory(31, [oracle], "all")
-        seen.append([])
-        for _ in range(40):
-            history.round(2)
-            oracle.failure_table(1)
-            paths = oracle._paths
-            drawn = paths.draws[list(paths._slot_of.values()), : paths.n_paths]
-            seen[-1].append((drawn.copy(), paths.loads.copy()))
-    for other in seen[1:]:
-        for found, wanted in zip(other, seen[0], strict=True):
-            np.testing.assert_array_equal(found[0], wanted[0])
-            np.testing.assert_array_equal(found[1], wanted[1])
-
-
-@pytest.mark.parametrize(("base", "total"), [(0.0, 1.0), (0.3, 0.45), (0.125, 0.875), (0.9, 0.1)])
-def test_an_edge_is_passed_by_the_numbers_that_reach_it(kernel_form, base, total):
-    """Also by one that equals it, whose 16 bits do not show it; the next number above it is not reached."""
-    stream, path = few_outcomes._stream(np.uint64(9), 4, 77), 128
-    drawn = np.zeros(few_outcomes.LANES, np.uint16)
-    few_outcomes._fill_heads(stream, path, drawn)
-    numbers = np.array([path_kernels._uniform(np.uint64(stream), path + lane) for lane in range(few_outcomes.LANES)])
-    values = numbers * total + base
-    ends = (base, base + total, 0.0, 1.5, np.nextafter(base, 2.0))
-    for value in (*values, *np.nextafter(values, 2.0), *np.nextafter(values, -1.0), *ends):
-        head = few_outcomes._head_of(value, base, total)
-        word = int(few_outcomes._passing(drawn, head, value, base, total, np.uint64(stream), path))
-        assert [word >> lane & 1 for lane in range(few_outcomes.LANES)] == (values >= value).tolist()
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize("dtype", [np.int16, np.int32])
-def test_a_word_of_paths_shifts_their_loads(dtype):
-    """The instructions on 64 elements at once, against those on one."""
-    rng = np.random.default_rng(2)
-    loads, lanes = rng.integers(0, 99, (3, 64)).astype(dtype), rng.integers(0, 2**16, (3, 64)).astype(np.uint16)
-    more, less = (rng.random(64) < 0.5 for _ in range(2))
-    words = [few_outcomes._word(bits) for bits in (more, less)]
-    assert few_outcomes._bits(words[0]).tolist() == more.tolist()
-    wanted, written = loads.copy(), lanes.copy()
-    wanted[1] += 7 * more.astype(dtype) - 7 * less.astype(dtype)
-    written[1, more] = 65_535
-    above = _instructions(loads, lanes, 64, words[0], words[1], 7, 50)
-    np.testing.assert_array_equal(loads, wanted)
-    np.testing.assert_array_equal(lanes, written)
-    found = [few_outcomes._bits(np.uint64(word)).tolist() for word in above]
-    assert found == [(wanted[1] > 50).tolist(), (written[1] >= 40_000).tolist(), (written[1] == 65_535).tolist()]
-
-
-@njit
-def _instructions(loads, lanes, offset, more, less, width, top):
-    above = few_outcomes._shift(loads, offset, more, less, width, top)
-    few_outcomes._put(lanes, offset, more, 65_535)
-    return above, few_outcomes._at_least(lanes, offset, 40_000), few_outcomes._equal(lanes, offset, 65_535)
 
 
 def test_draws_do_not_depend_on_a_report():
@@ -347,9 +283,7 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
 @pytest.mark.slow
 @pytest.mark.long
 def test_wide_jobs_turn_the_loads_to_32_bits():
-    assert path_kernels.LANES == failure_table.LANES == few_outcomes.LANES
-    for name in ("OFFSET", "POINTS", "LOW", "HIGH", "MAY_NEVER", "WIDTH", "KEY"):
-        assert getattr(few_outcomes, name) == getattr(path_kernels, name)
+    assert path_kernels.LANES == failure_table.LANES
     limits = MarketLimits(100_000, 20, max_concurrency=20_000, max_duration=2, max_value=1.0, max_delay=8)
     oracle = MonteCarloOracle(path_kernels.LANES, rng=1)
     oracle.attach(limits, np.random.default_rng(0))
