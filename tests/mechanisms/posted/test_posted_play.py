@@ -110,7 +110,7 @@ def test_what_the_kernels_do_not_cover_is_played_by_rounds(changes, whole):
 def test_a_law_of_many_points_is_played_by_rounds(monkeypatch):
     monkeypatch.setattr(posted_play, "MAX_POINTS", 3)
     assert not compare_plays(lambda: setup_of(crowded(12))).whole
-    monkeypatch.setattr(posted_play, "FEW", 4)
+    monkeypatch.setattr(posted_play, "MAX_POINTS", 4)
     assert compare_plays(lambda: setup_of(crowded(12))).whole
 
 
