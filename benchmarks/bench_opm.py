@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from harness import Row, benchmark, time_interleaved
 from marketsched.mechanisms.allocation import GammaAvailability, MachineEnvironment, Opm, PowerUtility, play_slots
-from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs, published_jobs
+from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 
 MACHINES, SLOTS = 1000, 50_000
 LOADS = {100: (300, 31), 4472: (60, 7)}  # by jobs: slots before the measurement, and samples
@@ -70,7 +70,8 @@ def paper_jobs(n_jobs: int, mean_stay: float, slots: int) -> MachineJobs:
     rng = np.random.default_rng(0)
     arrivals = np.sort(rng.integers(0, slots - 1, n_jobs))
     deadlines = np.minimum(slots, arrivals + np.maximum(1, rng.exponential(mean_stay, n_jobs).astype(np.int64)))
-    return published_jobs(arrivals, deadlines, 0.7, 1)
+    budgets = rng.uniform(2.0, 100.0, n_jobs) * (deadlines - arrivals)
+    return MachineJobs(arrivals, deadlines, budgets, rng.uniform(1.0, 5.0, n_jobs), np.full(n_jobs, 0.7))
 
 
 def seconds_of_paper_setup(n_jobs: int, mean_stay: float, slots: int) -> float:

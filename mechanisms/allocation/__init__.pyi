@@ -1,7 +1,6 @@
 from .arrivals import BernoulliArrivals as BernoulliArrivals
 from .arrivals import BinomialArrivals as BinomialArrivals
 from .arrivals import RecordedArrivals as RecordedArrivals
-from .arrivals import count_arrivals as count_arrivals
 from .esdp.baselines import Cucb as Cucb
 from .esdp.baselines import FollowTheLeader as FollowTheLeader
 from .esdp.baselines import HighestUtilityFirst as HighestUtilityFirst
@@ -26,7 +25,6 @@ from .oga.baselines import Fairness as Fairness
 from .oga.baselines import Spreading as Spreading
 from .oga.cluster import BipartiteCluster as BipartiteCluster
 from .oga.cluster_environment import ClusterEnvironment as ClusterEnvironment
-from .oga.cluster_environment import GangEnvironment as GangEnvironment
 from .oga.cluster_environment import GangRepaired as GangRepaired
 from .oga.fixed_allocation import FixedAllocation as FixedAllocation
 from .oga.fixed_allocation import best_fixed_allocation as best_fixed_allocation
@@ -36,7 +34,6 @@ from .oga.gang_oga import GangOga as GangOga
 from .oga.instances import pai_like_instance as pai_like_instance
 from .oga.instances import published_instance as published_instance
 from .oga.instances import small_integer_instance as small_integer_instance
-from .oga.multiple_arrivals import PortCopies as PortCopies
 from .oga.oga import OgaSched as OgaSched
 from .oga.printed_projection import printed_projection as printed_projection
 from .oga.weighted_cluster import WeightedCluster as WeightedCluster
@@ -53,13 +50,10 @@ from .opm.machine_availability import RecordedAvailability as RecordedAvailabili
 from .opm.machine_availability import availability_from_periods as availability_from_periods
 from .opm.machine_environment import MachineEnvironment as MachineEnvironment
 from .opm.machine_jobs import MachineJobs as MachineJobs
-from .opm.machine_jobs import published_jobs as published_jobs
 from .opm.offline import offline_optimum as offline_optimum
 from .opm.opm import Opm as Opm
-from .opm.opm import Ops as Ops
+from .port_copies import PortCopies as PortCopies
 from .regret import GrowthFit as GrowthFit
 from .regret import fitted_growth as fitted_growth
-from .regret import regret_growth as regret_growth
 from .slot_loop import SlotRecord as SlotRecord
-from .slot_loop import find_peeking as find_peeking
 from .slot_loop import play_slots as play_slots

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
-from marketsched.mechanisms.legal import Count, Positive, Whole, legal
+from marketsched.mechanisms.legal import Count, Whole, legal
 from marketsched.mechanisms.randomness import Rng, own_stream
 
 
@@ -59,11 +59,6 @@ class BinomialArrivals:
     rng : int, Generator or None
         Only a child of it is drawn from: two processes made with one generator are independent.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is no port, shapes disagree, or a number is out of range.
-
     Examples
     --------
     >>> arrivals = BinomialArrivals([2, 3], 1.0, np.random.default_rng(0))
@@ -75,8 +70,9 @@ class BinomialArrivals:
 
     def __init__(self, most: ArrayLike, probabilities: ArrayLike, rng: Rng) -> None:
         self.most = _counts("most", most, 1)
-        self.n_ports = len(self.most)
-        self.probabilities = _probabilities(probabilities, self.n_ports)
+        self.n_ports = n = len(self.most)
+        given = float_array("probabilities", probabilities, (n,) if np.ndim(probabilities) else (), lowest=0, highest=1)
+        self.probabilities = read_only(np.broadcast_to(given, (n,)).copy())
         self._first = own_stream(rng)
         self.begin()
 
@@ -89,22 +85,15 @@ class BinomialArrivals:
         return self._rng.binomial(self.most, self.probabilities)
 
 
-class BernoulliArrivals:
+class BernoulliArrivals(BinomialArrivals):
     """At most one job per port and slot: x_l(t) is 1 with the port's probability (OgaSched (1)).
 
     Parameters
     ----------
-    probabilities : float or array_like of float, shape (L,)
-        In [0, 1]; one number is the probability of every port.
-    rng : int, Generator or None
-        Only a child of it is drawn from: two processes made with one generator are independent.
+    probabilities, rng
+        As of `BinomialArrivals`.
     n_ports : int, optional
         L; needed if ``probabilities`` is one number.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the number of ports is missing or contradicts ``probabilities``.
 
     Examples
     --------
@@ -113,23 +102,13 @@ class BernoulliArrivals:
     array([1, 0])
     """
 
-    slots: int | None = None
-
     @legal
     def __init__(self, probabilities: ArrayLike, rng: Rng, n_ports: Count | None = None) -> None:
         if n_ports is None:
             if np.ndim(probabilities) == 0:
                 raise InvalidParameterError("n_ports = None: expected the number of ports beside a single probability")
             n_ports = Whole(1).check("n_ports", np.size(probabilities))
-        self.n_ports = n_ports
-        self.probabilities = _probabilities(probabilities, self.n_ports)
-        self.most = read_only(np.ones(self.n_ports, dtype=np.int64))
-        self._first = own_stream(rng)
-        self.begin()
-
-    def begin(self) -> None:
-        """Go back to the first slot; the same arrivals come again."""
-        self._rng = deepcopy(self._first)
+        super().__init__(np.ones(n_ports, dtype=np.int64), probabilities, rng)
 
     def draw(self) -> NDArray[np.int64]:
         """Return who has a job in the next slot: zeros and ones, shape (L,)."""
@@ -144,16 +123,10 @@ class RecordedArrivals:
     counts : array_like of int, shape (T, L)
         Jobs per slot and port, >= 0; copied.
 
-    Raises
-    ------
-    InvalidParameterError
-        If ``counts`` is not such an array, or has no slot or no port.
-
     Examples
     --------
-    >>> arrivals = RecordedArrivals([[1, 0], [2, 1]])
-    >>> arrivals.most, arrivals.at_most_one().counts.tolist()
-    (array([2, 1]), [[1, 0], [1, 1]])
+    >>> RecordedArrivals([[1, 0], [2, 1]]).most
+    array([2, 1])
     """
 
     def __init__(self, counts: ArrayLike) -> None:
@@ -168,42 +141,22 @@ class RecordedArrivals:
         self._next = 0
 
     def draw(self) -> NDArray[np.int64]:
-        """Return the counts of the next slot, shape (L,).
-
-        Raises
-        ------
-        InvalidParameterError
-            After the last slot.
-        """
+        """Return the counts of the next slot, shape (L,); InvalidParameterError after the last."""
         if self._next == self.slots:
             raise InvalidParameterError(f"slot {self._next + 1}: expected at most {self.slots} slots, as recorded")
         self._next += 1
         return np.array(self.counts[self._next - 1], dtype=np.int64)
 
-    def at_most_one(self) -> RecordedArrivals:
-        """Return whether there was a job at all, per slot and port: what OgaSched (1) can represent."""
-        return RecordedArrivals(self.counts > 0)
-
 
 class ArrivalStage:
     """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
 
-    Parameters
-    ----------
-    arrivals : ArrivalProcess
-        Owned by the stage from now on.
-    n_ports : int
-        L of the cluster; a subclass calls `begin` when it has all that it needs.
+    It owns ``arrivals`` from now on, at most one a port and slot; a subclass calls `begin` once it is complete.
 
     Attributes
     ----------
     arrival_counts : ndarray of int, shape (n_ports,)
         Jobs of each port in the slots played so far: what the best fixed allocation is computed from.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the ports disagree in number, or more than one job may come to a port in one slot.
     """
 
     def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:
@@ -229,13 +182,7 @@ class ArrivalStage:
         self.arrival_counts: NDArray[np.int64] = np.zeros(self._arrivals.n_ports, dtype=np.int64)
 
     def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return nothing, or the slot's counts; these are drawn only for a policy that observes them.
-
-        Raises
-        ------
-        DecisionError
-            If the slot was observed already: the loop observes it once, so another caller has.
-        """
+        """Return nothing, or the slot's counts, drawn only for a policy that observes them; DecisionError if twice."""
         if self._observed:
             raise DecisionError(f"slot {self._slot} is observed twice: expected what the policy declared, once")
         self._observed = True
@@ -255,64 +202,9 @@ class ArrivalStage:
         self._slot, self._observed = self._slot + 1, False
 
 
-@legal
-def count_arrivals(
-    times: ArrayLike, ports: ArrayLike, *, slot_length: Positive, n_ports: Count, slots: int | None = None
-) -> NDArray[np.int64]:
-    """Count jobs per slot and port from a list of arrival times.
-
-    Parameters
-    ----------
-    times : array_like of float, shape (n,)
-        When each job came, >= 0, in any order; slot t (from 1) covers
-        [(t - 1) * slot_length, t * slot_length).
-    ports : array_like of int, shape (n,)
-        Port of each job, in [0, n_ports).
-    slot_length : float
-        In the unit of ``times``.
-    n_ports : int
-        L.
-    slots : int, optional
-        T; by default up to the last arrival. Later jobs are left out.
-
-    Returns
-    -------
-    array of int, shape (T, L)
-        For `RecordedArrivals`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, a time or port is out of range, or there is neither a job nor ``slots``.
-
-    Examples
-    --------
-    >>> count_arrivals([0.0, 59.0, 60.0], [0, 0, 1], slot_length=60.0, n_ports=2)
-    array([[2, 0],
-           [0, 1]])
-    """
-    where = count_array("ports", ports, (None,))
-    when = float_array("times", times, where.shape, lowest=0.0)
-    if len(where) and where.max() >= n_ports:
-        raise InvalidParameterError(f"ports has {where.max()}: expected port numbers below {n_ports}")
-    if slots is None and not len(when):
-        raise InvalidParameterError("times is empty: expected at least one job, or the number of slots")
-    slot = np.floor(when / slot_length).astype(np.int64)
-    total = Whole(1).check("slots", int(slot.max()) + 1 if slots is None else slots)
-    kept = slot < total
-    counts = np.bincount(slot[kept] * n_ports + where[kept], minlength=total * n_ports)
-    return np.asarray(counts.reshape(total, n_ports), dtype=np.int64)
-
-
 def _counts(name: str, x: ArrayLike, n_axes: int) -> NDArray[np.int64]:
     """Return whole numbers >= 0 as a read-only copy with ``n_axes`` axes, none of them empty."""
     counts = count_array(name, x, (None,) * n_axes).copy()
     if not counts.size:
         raise InvalidParameterError(f"has shape {counts.shape}", place=name, legal="no empty axis")
     return read_only(counts)
-
-
-def _probabilities(x: ArrayLike, n_ports: int) -> NDArray[np.float64]:
-    """Return one probability per port, read-only, or say what is wrong."""
-    given = float_array("probabilities", x, (n_ports,) if np.ndim(x) else (), lowest=0.0, highest=1.0)
-    return read_only(np.broadcast_to(given, (n_ports,)).copy())

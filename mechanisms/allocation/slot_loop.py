@@ -21,8 +21,8 @@ record. What the policy is handed is copied and read-only (`sealed`); an object 
 environment could be reached is refused. An environment copies the decision into plain arrays and
 checks it *before* it draws, so that no code of the policy runs between the draw and the feedback
 (a policy has no threads of its own that outlive a call).
-Python cannot hide the memory of a process: a policy that digs through the interpreter's frames, or
-was built around the recorded arrivals, is caught by its behaviour instead (`find_peeking`).
+Python cannot hide the memory of a process: a policy that digs through the interpreter's frames, or was built around the
+recorded arrivals, is caught by its behaviour alone, in two worlds that differ in what it must not know.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError, faults_named, placed
-from marketsched.mechanisms.legal import LARGEST_WHOLE, Natural, Whole, legal
+from marketsched.mechanisms.legal import LARGEST_WHOLE, Whole
 from marketsched.mechanisms.memory import check_memory
 
 OBSERVATIONS = ("nothing", "arrivals", "jobs", "state")
@@ -258,50 +258,6 @@ def _played(policy: Policy, environment: Environment, total: int, observes: str)
             policy.update(*sealed(outcome.feedback))
 
 
-@legal
-def find_peeking(
-    first: tuple[Policy, Environment], second: tuple[Policy, Environment], common_slots: Natural
-) -> int | None:
-    """Return the first slot in which a decision depends on later information, or None.
-
-    The same policy is played in two worlds that agree in slots 1 to ``common_slots`` and differ
-    in the slot after it. Its decisions may differ only after its observations did:
-    from slot ``common_slots + 2`` on if it observes nothing before it decides, else from
-    ``common_slots + 1`` on. Earlier differences prove that it looked. (None proves nothing beyond
-    these two worlds; try several.)
-
-    Parameters
-    ----------
-    first, second : tuple of Policy and Environment
-        The worlds, each with a fresh policy of the same making (and the same seed).
-    common_slots : int
-        How many slots the two environments have in common.
-
-    Raises
-    ------
-    InvalidParameterError, DecisionError
-        As `play_slots`; or if the two policies declare different observations.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms.allocation import BipartiteCluster, ClusterEnvironment, OgaSched, RecordedArrivals
-    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
-    >>> worlds = [ClusterEnvironment(cluster, RecordedArrivals([[1], [last], [0]])) for last in (0, 1)]
-    >>> policies = [OgaSched(cluster, horizon=3) for _ in worlds]
-    >>> find_peeking((policies[0], worlds[0]), (policies[1], worlds[1]), common_slots=1) is None
-    True
-    """
-    declared = [declared_observation(policy, environment) for policy, environment in (first, second)]
-    if declared[0] != declared[1]:
-        raise InvalidParameterError(f"the policies declare {declared}: expected one policy in two worlds")
-    blind = common_slots + 1 if declared[0] == "nothing" else common_slots
-    worlds = [_played(*world, _slots_to_play(world[1], blind), declared[0]) for world in (first, second) if blind]
-    for t, ((decision, _), (other, _)) in enumerate(zip(*worlds, strict=True), start=1):
-        if not _same(decision, other):
-            return t
-    return None
-
-
 def declared_observation(policy: Policy, environment: Environment) -> str:
     """Return the declared observation of the policy, if it exists and the environment offers it.
 
@@ -357,12 +313,6 @@ def _seal(value: Any) -> Any:
     raise InvalidParameterError(
         f"an environment hands out a {type(value).__name__}: expected arrays, numbers, text, tuples, frozen dataclasses"
     )
-
-
-def _same(decision: Any, other: Any) -> bool:
-    if isinstance(decision, tuple) and isinstance(other, tuple):
-        return len(decision) == len(other) and all(map(_same, decision, other))
-    return np.array_equal(decision, other)
 
 
 def _slots_to_play(environment: Environment, slots: int | None) -> int:

@@ -9,9 +9,10 @@ from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.cores.sections.policies import policy_names
 from marketsched.cores.worlds.records import minibatch_samples, task_samples
-from marketsched.mechanisms.allocation.slot_loop import declared_observation, find_peeking
+from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
+from peeking import find_peeking
 
 FAMILY = {"kind": "published", "ports": 4, "servers": 6, "types": 2, "edge_probability": 0.4}
 SMALL = {"name": "small", "cluster": {"core": "esdp", "slots": 120, "instance": FAMILY}}

@@ -5,9 +5,9 @@ import pytest
 
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.allocation import find_peeking
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
+from peeking import find_peeking
 
 pytestmark = pytest.mark.compiled  # runs of many slots: too long for plain kernels
 

@@ -45,6 +45,18 @@ def shrunk(gang, y):
     return y * np.divide(room, used, out=np.ones_like(used), where=used > room)
 
 
+def reward_of(gang, counts, y):
+    """Return the reward of a slot, summed over ports, of a dense allocation."""
+    gains, overheads = gang.channel_rewards(counts, gang.relaxed.layout.to_channels(y))
+    return (gains - overheads).sum()
+
+
+def repaired_of(gang, y):
+    """Return the repair of a dense allocation."""
+    layout = gang.relaxed.layout
+    return layout.to_dense(gang.repair(layout.to_channels(y)))
+
+
 def gain_of(code, alpha, y):
     """Return OgaSched (27)."""
     forms = (alpha * y, alpha * math.log(y + 1), 1 / alpha - 1 / (y + alpha), alpha * math.sqrt(y + 1) - alpha)

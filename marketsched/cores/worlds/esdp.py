@@ -14,8 +14,7 @@ from marketsched.cores.worlds.world import CoreWorld, Reference
 from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
 from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEnvironment
 from marketsched.mechanisms.allocation.esdp.gang import GangChannels, GangEsdp
-from marketsched.mechanisms.allocation.esdp.multiple_arrivals import CopiedUtilities, copied_channels
-from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
+from marketsched.mechanisms.allocation.port_copies import CopiedArrivals, CopiedUtilities, PortCopies
 from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class EsdpWorld(CoreWorld):
             if isinstance(channels, GangChannels):
                 raise InvalidParameterError("cluster.arrivals: expected at most one job a port and slot, with gangs")
             copies = PortCopies(arrivals.most)
-            channels, originals = copied_channels(channels, copies)
+            channels, originals = copies.channels(channels)
             servers, costs = servers[originals], None if costs is None else costs[originals]
             utilities, arrivals = CopiedUtilities(utilities, originals), CopiedArrivals(arrivals, copies)
         self.channels, self.servers, self.costs, self.slots = channels, servers, costs, slots

@@ -13,11 +13,11 @@ from marketsched.cores.agents.ports import PortGame
 from marketsched.cores.core import OGASCHED, Core
 from marketsched.cores.worlds.world import CoreWorld, PolicyOutcome, Reference
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangEnvironment, GangRepaired
+from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment, GangRepaired
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
-from marketsched.mechanisms.allocation.oga.multiple_arrivals import CopiedArrivals, PortCopies
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.allocation.oga.weighted_cluster import WeightedCluster
+from marketsched.mechanisms.allocation.port_copies import CopiedArrivals, PortCopies
 from marketsched.mechanisms.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class OgaSchedWorld(CoreWorld):
     def environment(self) -> Environment:
         """Return an environment at its first slot; all have the same arrivals."""
         arrivals = deepcopy(self._arrivals)  # an environment owns its arrivals
-        if self.gang is not None:
-            return GangEnvironment(self.gang, arrivals)
-        return ClusterEnvironment(self.cluster, arrivals)
+        return ClusterEnvironment(self.gang or self.cluster, arrivals)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
         """Return a fresh policy that will be played for ``slots`` slots."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numba import njit
@@ -33,7 +33,7 @@ from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, Budget
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.legal import Amount, Memory, legal
-from marketsched.mechanisms.randomness import generator_of
+from marketsched.mechanisms.randomness import Rng, generator_of
 
 if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.esdp.gang import GangProblem
@@ -51,9 +51,9 @@ class _GreedyPolicy(ChannelPolicy):
         *,
         rank: Literal["port", "channel"] = "port",
         fill: Literal["skip", "stop"] = "skip",
-        n_ports: int | None = None,
+        **of_all: Any,
     ) -> None:
-        super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
+        super().__init__(requests, capacities, ports, **of_all)
         self.rank, self.fill = rank, fill
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -120,17 +120,9 @@ class LowestCostFirst(_GreedyPolicy):
     name = "lcf"
 
     def __init__(
-        self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
-        costs: ArrayLike | None = None,
-        *,
-        rank: Literal["port", "channel"] = "port",
-        fill: Literal["skip", "stop"] = "skip",
-        n_ports: int | None = None,
+        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, costs: ArrayLike | None = None, **rules: Any
     ) -> None:
-        super().__init__(requests, capacities, ports, rank=rank, fill=fill, n_ports=n_ports)
+        super().__init__(requests, capacities, ports, **rules)
         if costs is None:
             costs = (self.channels.requests / np.maximum(self.channels.capacities, 1)).sum(axis=1)
         self.costs = float_array("costs", costs, (self.channels.n_channels,), lowest=0.0).copy()
@@ -245,16 +237,17 @@ class TrueMeanOracle:
 class _IndexPolicy(ChannelPolicy):
     """Use the present channels with the largest sum of indices."""
 
+    @legal
     def __init__(
         self,
         requests: ArrayLike,
         capacities: ArrayLike,
         ports: ArrayLike,
         *,
-        n_ports: int | None = None,
         memory_limit: Memory = MEMORY_LIMIT,
+        **of_all: Any,
     ) -> None:
-        super().__init__(Channels(requests, capacities, ports, n_ports=n_ports))
+        super().__init__(requests, capacities, ports, **of_all)
         self._problem = self.channels.problem(memory_limit)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -314,16 +307,9 @@ class Cucb(_IndexPolicy):
 
     @legal
     def __init__(
-        self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
-        *,
-        width: Amount = 1.5,
-        n_ports: int | None = None,
-        memory_limit: Memory = MEMORY_LIMIT,
+        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, *, width: Amount = 1.5, **of_all: Any
     ) -> None:
-        super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
+        super().__init__(requests, capacities, ports, **of_all)
         self.width = width
 
     def _indices(self) -> NDArray[np.float64]:
@@ -356,16 +342,9 @@ class ThompsonSampling(_IndexPolicy):
     name = "thompson sampling"
 
     def __init__(
-        self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
-        *,
-        n_ports: int | None = None,
-        memory_limit: Memory = MEMORY_LIMIT,
-        rng: np.random.Generator | int | None = None,
+        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, *, rng: Rng = None, **of_all: Any
     ) -> None:
-        super().__init__(requests, capacities, ports, n_ports=n_ports, memory_limit=memory_limit)
+        super().__init__(requests, capacities, ports, **of_all)
         self._rng = generator_of(rng)
 
     def _first(self) -> None:

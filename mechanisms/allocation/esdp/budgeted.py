@@ -230,22 +230,7 @@ def choose_budget(finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> int
 
 
 def check_table(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int64]) -> None:
-    """Refuse a table before memory is taken for it.
-
-    Parameters
-    ----------
-    needed, limit : int
-        Bytes.
-    n_sums : int
-        Sums of values the table runs over.
-    capacities : array of int64
-        Capacities it runs over, after division by common units.
-
-    Raises
-    ------
-    TooLargeError
-        If ``needed`` is above ``limit``.
-    """
+    """Raise TooLargeError if a table over sums of values and capacities needs more than ``limit`` bytes."""
     if needed <= limit:
         return
     sizes = capacities.tolist()

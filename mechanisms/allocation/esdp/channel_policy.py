@@ -7,8 +7,7 @@ the slot before.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,32 +21,16 @@ if TYPE_CHECKING:
     from marketsched.mechanisms.allocation.esdp.gang import GangProblem
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledStatistics:
-    """Whole-number statistics for the dynamic program.
+class ScaledStatistics(NamedTuple):
+    """Whole-number statistics for the dynamic program, shape (E,) each."""
 
-    Attributes
-    ----------
-    values : array of int64, shape (E,)
-        Scaled means, ESDP (16).
-    variances : array of float64, shape (E,)
-        Scaled variances, ESDP (17): whole numbers; 0 where unseen.
-    unseen : array of bool, shape (E,)
-        Channels never used: their variance is +inf.
-    """
-
-    values: NDArray[np.int64]
-    variances: NDArray[np.float64]
-    unseen: NDArray[np.bool_]
+    values: NDArray[np.int64]  # scaled means, ESDP (16)
+    variances: NDArray[np.float64]  # scaled variances, ESDP (17): whole numbers; 0 where unseen
+    unseen: NDArray[np.bool_]  # channels never used: their variance is +inf
 
 
 class ChannelStatistics:
-    """Counts and sums of the utilities seen on each channel.
-
-    Parameters
-    ----------
-    n_channels : int
-        E.
+    """Counts and sums of the utilities seen on each of E channels.
 
     Attributes
     ----------
@@ -57,11 +40,6 @@ class ChannelStatistics:
         n, slots before t in which a channel was used, ESDP (8).
     totals : array of float64, shape (E,)
         Sum of its utilities in them.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no channel.
 
     Examples
     --------
@@ -78,20 +56,7 @@ class ChannelStatistics:
         self.totals = np.zeros(n_channels)
 
     def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:
-        """Take what slot t brought and go on to the next.
-
-        Parameters
-        ----------
-        selected : array_like of bool, shape (E,)
-            Channels that were used.
-        utilities : array_like of float, shape (E,)
-            Their utilities, in [0, 1]; entries of channels not used are not looked at.
-
-        Raises
-        ------
-        InvalidParameterError
-            If shapes disagree, or the utility of a used channel is outside [0, 1] or not a number.
-        """
+        """Take what slot t brought and go on to the next; as `ChannelPolicy.update`."""
         used = bool_array("selected", selected, self.counts.shape)
         try:
             given = np.asarray(utilities)
@@ -118,15 +83,7 @@ class ChannelStatistics:
         return np.where(self.unseen, np.inf, exploration / (2.0 * np.maximum(self.counts, 1)))
 
     def scaled(self, exploration: float, scale: int) -> ScaledStatistics:
-        """Return means times ``xi`` and variances times ``xi**2``, rounded up: ESDP (16)-(17).
-
-        Parameters
-        ----------
-        exploration : float
-            g(t), >= 0.
-        scale : int
-            xi(t), ESDP (18).
-        """
+        """Return means times ``scale`` = xi(t), and variances times its square, rounded up: ESDP (16)-(18)."""
         unseen = self.unseen
         finite = np.where(unseen, 0.0, self.variances(exploration))
         values = np.ceil(scale * self.means).astype(np.int64)
@@ -193,13 +150,7 @@ class Channels:
             array.setflags(write=False)
 
     def present(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
-        """Return which channels lead from a port with a job, shape (E,).
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` is not L times true or false.
-        """
+        """Return which channels lead from a port with a job, shape (E,); ``arrivals`` has shape (L,)."""
         came = bool_array("arrivals", arrivals, (self.n_ports if self._ports_given else None,))
         if len(came) < self.n_ports:
             raise InvalidParameterError(f"arrivals has shape {came.shape}: expected at least {self.n_ports} ports")
@@ -222,13 +173,7 @@ class Channels:
         return None
 
     def problem(self, memory_limit: Memory = MEMORY_LIMIT) -> BudgetedProblem | GangProblem:
-        """Return the budgeted problems over these channels.
-
-        Raises
-        ------
-        TooLargeError
-            If there are too many capacity vectors for a table of any size.
-        """
+        """Return the budgeted problems over these channels; `TooLargeError` if no table of any size holds them."""
         return BudgetedProblem(self.requests, self.capacities, memory_limit=memory_limit)
 
 
@@ -239,30 +184,31 @@ class ChannelPolicy(ABC):
 
     Parameters
     ----------
-    channels : Channels
-        What the policy knows of the cluster.
+    requests, capacities, ports, n_ports
+        As of `Channels`; or one `Channels` in place of all.
     """
 
     core: ClassVar[str] = "esdp"
     observes = "arrivals"
     name: str
 
-    def __init__(self, channels: Channels) -> None:
-        self.channels = channels
+    def __init__(
+        self,
+        requests: ArrayLike | Channels,
+        capacities: ArrayLike = (),
+        ports: ArrayLike = (),
+        *,
+        n_ports: int | None = None,
+    ) -> None:
+        if not isinstance(requests, Channels):
+            requests = Channels(requests, capacities, ports, n_ports=n_ports)
+        self.channels = requests
         self.statistics = ChannelStatistics(self.channels.n_channels)
 
     def allocate(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
-        """Return the channels to use, given which ports have a job.
+        """Return which channels to use, shape (E,), given which ports have a job, shape (L,).
 
-        Parameters
-        ----------
-        arrivals : array_like of bool, shape (L,)
-            Ports with a job.
-
-        Returns
-        -------
-        array of bool, shape (E,)
-            Within the capacities, and only channels of ports with a job.
+        The selection is within the capacities, and only of channels of ports with a job.
         """
         return self._select(self.channels.present(arrivals))
 

@@ -17,13 +17,13 @@ decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT
-from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels, ScaledStatistics
+from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelPolicy, Channels
 from marketsched.mechanisms.allocation.esdp.schedules import (
     Exploration,
     Sequence,
@@ -32,63 +32,16 @@ from marketsched.mechanisms.allocation.esdp.schedules import (
     scale_of,
     slack_sequence,
 )
-from marketsched.mechanisms.legal import Memory, Named, PositiveShare, legal
-
-ARRIVALS = ("zero", "plan")
-"""What to do about ports without a job."""
+from marketsched.mechanisms.legal import Memory, PositiveShare, legal
 
 
-class EsdpPolicy(ChannelPolicy):
-    """Algorithm 1 of the paper over any kind of channels, which know their budgeted problems.
-
-    Parameters
-    ----------
-    channels : Channels
-        What the policy knows of the cluster.
-    alpha, slack, exploration, arrivals, memory_limit
-        As in `Esdp`.
-    """
-
-    @legal
-    def __init__(
-        self,
-        channels: Channels,
-        alpha: PositiveShare,
-        slack: str | Sequence,
-        exploration: str | Sequence,
-        arrivals: Annotated[str, Named(tuple(ARRIVALS))],
-        memory_limit: Memory,
-    ) -> None:
-        super().__init__(channels)
-        self.alpha = alpha
-        self.arrivals = arrivals
-        self.largest = self.alpha * channels.n_channels
-        self.slack = slack_sequence(slack)
-        self.exploration = exploration_sequence(exploration, self.largest)
-        self.name = _name(slack, exploration, arrivals)
-        self._problem = channels.problem(memory_limit)
-
-    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        t = self.statistics.slot
-        scale, s_max = scale_of(self.slack(t), self.largest)
-        scaled = self.statistics.scaled(self.exploration(t), scale)
-        if self.arrivals == "plan":
-            return self._best(scaled, s_max, present)
-        return self._best(scaled, s_max, None) & present
-
-    def _best(self, scaled: ScaledStatistics, s_max: int, among: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return the selection of ESDP (21) among some channels, or among all."""
-        table = self._problem.solve(scaled.values, scaled.variances, s_max, unseen=scaled.unseen, among=among)
-        return table.selection(table.choice())
-
-
-class Esdp(EsdpPolicy):
+class Esdp(ChannelPolicy):
     """Efficient sampling-based dynamic programming.
 
     Parameters
     ----------
     requests : array_like of int, shape (E, K)
-        Units of each resource type a channel takes when used.
+        Units of each resource type a channel takes when used; or `Channels`, which say the next two, too.
     capacities : array_like of int, shape (K,)
         Units there are in the whole cluster.
     ports : array_like of int, shape (E,)
@@ -126,11 +79,12 @@ class Esdp(EsdpPolicy):
     array([False,  True, False])
     """
 
+    @legal
     def __init__(
         self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
+        requests: ArrayLike | Channels,
+        capacities: ArrayLike = (),
+        ports: ArrayLike = (),
         alpha: PositiveShare = 0.5,
         slack: Slack = "paper",
         exploration: Exploration = "paper",
@@ -139,8 +93,20 @@ class Esdp(EsdpPolicy):
         n_ports: int | None = None,
         memory_limit: Memory = MEMORY_LIMIT,
     ) -> None:
-        channels = Channels(requests, capacities, ports, n_ports=n_ports)
-        super().__init__(channels, alpha, slack, exploration, arrivals, memory_limit)
+        super().__init__(requests, capacities, ports, n_ports=n_ports)
+        self.alpha, self.arrivals = alpha, arrivals
+        self.largest = alpha * self.channels.n_channels
+        self.slack, self.exploration = slack_sequence(slack), exploration_sequence(exploration, self.largest)
+        self.name = _name(slack, exploration, arrivals)
+        self._problem = self.channels.problem(memory_limit)
+
+    def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        t = self.statistics.slot
+        scale, s_max = scale_of(self.slack(t), self.largest)
+        scaled = self.statistics.scaled(self.exploration(t), scale)
+        among = present if self.arrivals == "plan" else None
+        table = self._problem.solve(scaled.values, scaled.variances, s_max, unseen=scaled.unseen, among=among)
+        return table.selection(table.choice()) & present
 
 
 def _name(slack: str | Sequence, exploration: str | Sequence, arrivals: str) -> str:

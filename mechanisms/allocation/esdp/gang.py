@@ -22,7 +22,7 @@ Tasks are processed from the last of the last job to the first of the first. Eac
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,8 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.budgeted import MEMORY_LIMIT, SelectionTable, check_table
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
-from marketsched.mechanisms.allocation.esdp.esdp import EsdpPolicy
-from marketsched.mechanisms.allocation.esdp.schedules import Sequence
+from marketsched.mechanisms.allocation.esdp.esdp import Esdp
 from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Memory, legal
@@ -151,15 +150,7 @@ class Tasks(NamedTuple):
 
 
 class GangProblem:
-    """The budgeted problems over placements, for all s at once.
-
-    Parameters
-    ----------
-    channels : GangChannels
-        Rules.
-    memory_limit : int
-        Bytes a table may take.
-    """
+    """The budgeted problems over placements, for all s at once, in tables of at most ``memory_limit`` bytes."""
 
     @legal
     def __init__(self, channels: GangChannels, *, memory_limit: Memory = MEMORY_LIMIT) -> None:
@@ -193,13 +184,7 @@ class GangProblem:
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
     ) -> _GangTable:
-        """Return the table for s = 0 .. s_max; parameters as in `BudgetedProblem.solve`.
-
-        Raises
-        ------
-        TooLargeError
-            If the table would not fit into ``memory_limit``.
-        """
+        """Return the table for s = 0 .. s_max; parameters and errors as in `BudgetedProblem.solve`."""
         check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._sizes[:0])  # the optima themselves
         kept = np.ones(len(self._order), dtype=np.bool_) if among is None else among[self._order]
         channels = self._order[kept]
@@ -249,20 +234,15 @@ class _GangTable(SelectionTable):
         return chosen
 
 
-class GangEsdp(EsdpPolicy):
+class GangEsdp(Esdp):
     """ESDP for jobs whose tasks run all or nothing.
 
     Parameters
     ----------
     channels : GangChannels
         Placements and rules.
-    alpha, slack, exploration, arrivals, memory_limit
-        As in `Esdp`; ``alpha`` is a share of all placements.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError, TooLargeError
-        As in `Esdp`.
+    **rules
+        ``alpha`` (a share of all placements), ``slack``, ``exploration``, ``arrivals``, ``memory_limit``, as in `Esdp`.
 
     Examples
     --------
@@ -271,17 +251,8 @@ class GangEsdp(EsdpPolicy):
     array([ True,  True, False])
     """
 
-    def __init__(
-        self,
-        channels: GangChannels,
-        alpha: float = 0.5,
-        slack: str | Sequence = "paper",
-        exploration: str | Sequence = "paper",
-        arrivals: str = "zero",
-        *,
-        memory_limit: Memory = MEMORY_LIMIT,
-    ) -> None:
-        super().__init__(channels, alpha, slack, exploration, arrivals, memory_limit)
+    def __init__(self, channels: GangChannels, **rules: Any) -> None:
+        super().__init__(channels, **rules)
         self.name = f"gang {self.name}"
 
 

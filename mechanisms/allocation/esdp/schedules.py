@@ -30,9 +30,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite, Named, Range
 
 Sequence = Callable[[int], float]
@@ -49,7 +50,7 @@ SLACKS: dict[str, Sequence] = {
 }
 """The paper's delta(t), by name."""
 
-EXPLORATIONS: dict[str, Callable[[int, float], float]] = {
+EXPLORATIONS: dict[str, Callable[..., float]] = {
     "paper": lambda t, m: math.log(t + 1) + 4 * math.log(math.log(t + 1) + 1) * m,
     "loglog": lambda t, m: 4 * math.log(math.log(t + 1) + 1) * m,
     "log": lambda t, m: math.log(t + 1),
@@ -73,79 +74,34 @@ Exploration = Annotated[str | Sequence, Named(tuple(EXPLORATIONS), _Function())]
 
 
 def slack_sequence(slack: str | Sequence) -> Sequence:
-    """Return delta as a function of t that raises an error if delta(t) is not positive and finite.
-
-    Raises
-    ------
-    UnknownNameError
-        If the name is not in `SLACKS`.
-    InvalidParameterError
-        If ``slack`` is neither a name nor a function. The function returned raises it if delta(t) is out of range.
+    """Return delta as a function of t that raises InvalidParameterError if delta(t) is not positive and finite.
 
     Examples
     --------
     >>> round(slack_sequence("equation")(1), 3)
     1.579
     """
-    chosen = _chosen("slack", slack, SLACKS)
-
-    def delta(t: int) -> float:
-        return Finite("(0, inf)").check(f"slack({t})", chosen(t))
-
-    return delta
+    chosen = slack if callable(slack) else SLACKS[slack]
+    return lambda t: Finite("(0, inf)").check(f"slack({t})", chosen(t))
 
 
 def exploration_sequence(exploration: str | Sequence, largest: float) -> Sequence:
-    """Return g as a function of t that refuses values which are negative or not finite.
+    """Return g as a function of t that raises InvalidParameterError if g(t) is negative or not finite.
 
-    Parameters
-    ----------
-    exploration : str or callable
-        A name of `EXPLORATIONS`, or a function of t.
-    largest : float
-        m = alpha * E.
-
-    Raises
-    ------
-    UnknownNameError
-        If the name is not in `EXPLORATIONS`.
-    InvalidParameterError
-        If it is neither a name nor a function; from the function, for a value out of range.
+    ``largest`` is m = alpha * E.
     """
-    named: dict[str, Sequence] = {name: _with_largest(g, largest) for name, g in EXPLORATIONS.items()}
-    chosen = _chosen("exploration", exploration, named)
-
-    def g(t: int) -> float:
-        return Finite("[0, inf)").check(f"exploration({t})", chosen(t))
-
-    return g
+    if callable(exploration):
+        chosen: Sequence = exploration
+    else:
+        chosen = partial(EXPLORATIONS[exploration], m=largest)
+    return lambda t: Finite("[0, inf)").check(f"exploration({t})", chosen(t))
 
 
 def scale_of(slack: float, largest: float) -> tuple[int, int]:
-    """Return xi, ESDP (18), and the largest budget, ESDP (19).
-
-    Raises
-    ------
-    InvalidParameterError
-        If xi would exceed 2**26.
-    """
+    """Return xi, ESDP (18), at most 2**26, and the largest budget, ESDP (19)."""
     scale = math.ceil(largest / slack)
     if scale > _LARGEST_SCALE:
         raise InvalidParameterError(
             f"slack = {slack!r} asks for a scale of {scale}: expected a slack >= {largest / _LARGEST_SCALE:g}"
         )
     return scale, math.floor(scale * largest)
-
-
-def _with_largest(g: Callable[[int, float], float], largest: float) -> Sequence:
-    return lambda t: g(t, largest)
-
-
-def _chosen(name: str, given: str | Sequence, table: dict[str, Sequence]) -> Sequence:
-    if callable(given):
-        return given
-    if not isinstance(given, str):
-        raise InvalidParameterError(f"{name} = {given!r}: expected one of {', '.join(table)}, or a function of t")
-    if given not in table:
-        raise UnknownNameError(f"{name} = {given!r}: expected one of {', '.join(table)}, or a function of t")
-    return table[given]

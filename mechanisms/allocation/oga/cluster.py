@@ -176,12 +176,22 @@ class BipartiteCluster:
             Zero where there is no channel.
         """
         counts = count_array("arrivals", arrivals, self.n_ports)
-        dense = self.layout.to_dense(self._flat("allocation", allocation, lowest=0.0))
-        slopes = gain_slopes(self.gain[None], self.alpha[None], dense)
+        return self._gradient(counts, self.layout.to_dense(self._flat("allocation", allocation, lowest=0.0)))
+
+    def channel_gradient(self, counts: ArrayLike, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient as a channel array, of amounts >= 0 that are one."""
+        given = count_array("arrivals", counts, self.n_ports)
+        return self.layout.to_channels(self._gradient(given, self.layout.to_dense(flat)))
+
+    def _gradient(self, counts: NDArray[np.int64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
+        slopes = self._slopes(dense)
         dominant = np.argmax(self.overhead * dense.sum(axis=1), axis=1)  # OgaSched (10); the first of equals
-        ports = np.arange(self.n_ports)
-        slopes[ports, :, dominant] -= self.overhead[dominant][:, None]
+        slopes[np.arange(self.n_ports), :, dominant] -= self.overhead[dominant][:, None]
         return np.asarray(counts[:, None, None] * slopes * self.channels[:, :, None], dtype=np.float64)
+
+    def _slopes(self, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slopes of all gains, an array of its own."""
+        return gain_slopes(self.gain[None], self.alpha[None], dense)
 
     def project(self, point: ArrayLike) -> NDArray[np.float64]:
         r"""Return the point of :math:`\mathcal{Y}` nearest to ``point``, exactly (see `projection`).

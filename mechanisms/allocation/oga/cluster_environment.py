@@ -7,7 +7,6 @@ allocation that is not feasible earns nothing here, and stops the run.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -22,55 +21,18 @@ from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
-class _AllocationStage(ArrivalStage, ABC):
-    """A cluster that allocations are played on; subclasses say what is legal and what is measured."""
-
-    decision_methods = ("allocate_channels", "allocate")
-    offers = ("nothing", "arrivals")
-
-    def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:
-        super().__init__(arrivals, n_ports)
-        self.begin()
-
-    def play(self, decision: Any) -> SlotOutcome:
-        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
-
-        Parameters
-        ----------
-        decision : array_like of float, shape (L, R, K), or channel array
-            Not kept. Of gangs: shape (n_tasks, R, K), or channel array of tasks.
-
-        Raises
-        ------
-        DecisionError
-            If it is not an allocation of this cluster, or not a legal one: of gangs, all or nothing of a job.
-        """
-        flat = self._checked(decision)
-        counts = self._draw()
-        measures = self._measures(counts, flat)
-        self._end_slot()
-        return SlotOutcome(measures, (counts,))
-
-    @abstractmethod
-    def _checked(self, decision: Any) -> NDArray[np.float64]:
-        """Return a decision as a channel array, or refuse it."""
-
-    @abstractmethod
-    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
-        """Return the measures of a slot."""
-
-
-class ClusterEnvironment(_AllocationStage):
+class ClusterEnvironment(ArrivalStage):
     """A bipartite cluster with its arrivals (OgaSched (5)).
 
-    Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived.
+    Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived; of gangs
+    ``launched``, too: how many of these had enough scheduled tasks to run.
     Feedback: the slot's arrivals, counts of shape (L,).
 
     Parameters
     ----------
-    cluster : BipartiteCluster
+    cluster : BipartiteCluster or GangCluster
     arrivals : ArrivalProcess
-        At most one job per port and slot; for more, see `multiple_arrivals`.
+        At most one job per port and slot; for more, see `port_copies`.
 
     Raises
     ------
@@ -92,55 +54,58 @@ class ClusterEnvironment(_AllocationStage):
     array([1.5, 0. ])
     """
 
-    def __init__(self, cluster: BipartiteCluster, arrivals: ArrivalProcess) -> None:
+    decision_methods = ("allocate_channels", "allocate")
+    offers = ("nothing", "arrivals")
+
+    def __init__(self, cluster: BipartiteCluster | GangCluster, arrivals: ArrivalProcess) -> None:
         super().__init__(arrivals, cluster.n_ports)
         self.cluster = cluster
+        self.begin()
 
-    def _checked(self, decision: Any) -> NDArray[np.float64]:
-        return _checked_channels(self.cluster, decision, self._slot)
+    def play(self, decision: Any) -> SlotOutcome:
+        """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
 
-    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
-        return _rewards(self.cluster, counts, flat)
+        Parameters
+        ----------
+        decision : array_like of float, shape (L, R, K), or channel array
+            Not kept. Of gangs: shape (n_tasks, R, K), or channel array of tasks.
+
+        Raises
+        ------
+        DecisionError
+            If it is not an allocation of this cluster, or not a legal one: of gangs, all or nothing of a job.
+        """
+        flat = _checked_channels(self.cluster, decision, self._slot)
+        counts = self._draw()
+        gain, overhead = (float(each.sum()) for each in self.cluster.channel_rewards(counts, flat))
+        measures = {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
+        if isinstance(self.cluster, GangCluster):
+            measures["launched"] = float(counts @ self.cluster.launched(flat))
+        self._end_slot()
+        return SlotOutcome(measures, (counts,))
 
 
-def _rewards(
-    cluster: BipartiteCluster | GangCluster, counts: NDArray[np.int64], flat: NDArray[np.float64]
-) -> dict[str, float]:
-    """Return reward, gain and overhead of a legal allocation, summed over ports, and how many jobs arrived."""
-    gain, overhead = (float(each.sum()) for each in cluster.channel_rewards(counts, flat))
-    return {"reward": gain - overhead, "gain": gain, "overhead": overhead, "jobs": float(counts.sum())}
-
-
-def _checked_channels(cluster: BipartiteCluster, decision: Any, slot: int) -> NDArray[np.float64]:
-    """Return a decision as a channel array, a plain one, if it is legal.
-
-    Raises
-    ------
-    DecisionError
-        If it is not an allocation of this cluster, or not a legal one.
-    """
+def _checked_channels(cluster: BipartiteCluster | GangCluster, decision: Any, slot: int) -> NDArray[np.float64]:
+    """Return a decision as a channel array, a plain one, if it is legal; else raise DecisionError."""
+    space = cluster.relaxed if isinstance(cluster, GangCluster) else cluster
     try:
         if isinstance(decision, np.ndarray) and decision.ndim == 1:
             flat = np.asarray(decision)  # of a subclass: the plain array behind it
-            if flat.dtype != np.float64 or flat.size != cluster.layout.size or not is_legal(cluster, flat):
-                cluster.check_channel_array(flat)
+            if flat.dtype != np.float64 or flat.size != space.layout.size or not is_legal(space, flat):
+                space.check_channel_array(flat)
         else:
-            dense = float_array("allocation", decision, (cluster.n_ports, cluster.n_instances, cluster.n_types))
-            cluster.check_allocation(dense)
-            flat = cluster.layout.to_channels(dense)
+            dense = float_array("allocation", decision, (space.n_ports, space.n_instances, space.n_types))
+            space.check_allocation(dense)
+            flat = space.layout.to_channels(dense)
+        if isinstance(cluster, GangCluster):
+            cluster.check_gangs(flat)
     except InvalidParameterError as problem:
         raise DecisionError(f"slot {slot}: {problem}") from problem
     return flat
 
 
 def is_legal(cluster: BipartiteCluster, flat: NDArray[np.float64]) -> bool:
-    """Return whether a channel array is in Y, up to the tolerance of `BipartiteCluster.check_allocation`.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    flat : ndarray of float64, shape (cluster.layout.size,)
-    """
+    """Return whether a channel array is in Y, up to the tolerance of `BipartiteCluster.check_allocation`."""
     columns = cluster.layout.columns
     return bool(_is_legal_kernel(flat, cluster.bounds, cluster.capacities.ravel(), columns, TOLERANCE))
 
@@ -157,49 +122,6 @@ def _is_legal_kernel(flat, bounds, capacities, columns, tolerance):  # type: ign
         if outside > 0 or not used <= capacities[j] + tolerance * max(1.0, capacities[j]):
             return False
     return True
-
-
-class GangEnvironment(_AllocationStage):
-    """A gang cluster with its arrivals.
-
-    Measures: ``reward`` = ``gain`` - ``overhead``, ``jobs`` that arrived, and ``launched``, how many of
-    these had enough scheduled tasks to run. Feedback: the slot's arrivals, counts of shape (L,).
-
-    Parameters
-    ----------
-    gang : GangCluster
-    arrivals : ArrivalProcess
-        At most one job per port and slot.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the ports disagree in number, or more than one job may come to a port in one slot.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms.allocation import Fairness, GangCluster, RecordedArrivals, play_slots
-    >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
-    >>> world = GangEnvironment(gang, RecordedArrivals([[1], [0]]))
-    >>> record = play_slots(GangRepaired(Fairness(gang.merged), gang), world)
-    >>> record["reward"], record["launched"]
-    (array([1.5, 0. ]), array([1., 0.]))
-    """
-
-    def __init__(self, gang: GangCluster, arrivals: ArrivalProcess) -> None:
-        super().__init__(arrivals, gang.n_ports)
-        self.gang = gang
-
-    def _checked(self, decision: Any) -> NDArray[np.float64]:
-        flat = _checked_channels(self.gang.relaxed, decision, self._slot)
-        try:
-            self.gang.check_gangs(flat)
-        except InvalidParameterError as problem:
-            raise DecisionError(f"slot {self._slot}: {problem}") from problem
-        return flat
-
-    def _measures(self, counts: NDArray[np.int64], flat: NDArray[np.float64]) -> dict[str, float]:
-        return {**_rewards(self.gang, counts, flat), "launched": float(counts @ self.gang.launched_channels(flat))}
 
 
 class GangRepaired:
@@ -240,7 +162,7 @@ class GangRepaired:
         """Return the repaired allocation as a channel array of tasks."""
         decide = getattr(self.wrapped, "allocate_channels", self.wrapped.allocate)
         flat = _checked_channels(self._gang.merged, decide(*observed), self._slot)
-        return self._gang.repair_channels(self._gang.split(flat))
+        return self._gang.repair(self._gang.split(flat))
 
     def allocate(self, *observed: Any) -> NDArray[np.float64]:
         """Return the repaired allocation, shape (n_tasks, n_instances, n_types)."""

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, repair_gangs, scheduled_tasks
+from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, gang_layout, missing_shares, repair_gangs
 from marketsched.mechanisms.arrays import bool_array, check_shape, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Share, Whole, legal
 
 
 class GangCluster:
-    r"""A cluster whose jobs have tasks (see the module).
+    r"""A cluster whose jobs have tasks (see the module). Allocations are channel arrays of ``relaxed``.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ class GangCluster:
         Port of each task.
     minimum_tasks : ndarray of int64, shape (n_ports,)
     task_share : float
+    n_ports, n_tasks : int
+        L, and the tasks of all ports together.
 
     Raises
     ------
@@ -70,10 +72,10 @@ class GangCluster:
     Examples
     --------
     >>> gang = GangCluster([[[2.0], [2.0]]], [[3.0]], [[True]], [2], "linear", 1.0, 0.5)
-    >>> gang.reward([1], [[[2.0]], [[1.0]]])
-    1.5
-    >>> gang.repair([[[2.0]], [[0.0]]])[:, 0, 0]  # the second task gets the rest
+    >>> gang.repair(np.array([2.0, 0.0]))  # the second task gets the rest
     array([2., 1.])
+    >>> gang.channel_rewards([1], np.array([2.0, 1.0]))
+    (array([3.]), array([1.5]))
     """
 
     @legal
@@ -93,61 +95,44 @@ class GangCluster:
         sizes = np.array([len(part) for part in parts])
         merged = np.array([part.sum(axis=0) for part in parts])
         self.merged = BipartiteCluster(merged, capacities, channels, gain, alpha, overhead)
-        self.task_ports: NDArray[np.int64] = np.repeat(np.arange(len(parts)), sizes).astype(np.int64)
+        self.task_ports: NDArray[np.int64] = read_only(np.repeat(np.arange(len(parts)), sizes).astype(np.int64))
         links = bool_array("channels", channels, self.merged.channels.shape)[self.task_ports]
         self.relaxed = BipartiteCluster(np.concatenate(parts), capacities, links, gain, alpha, overhead)
         self.minimum_tasks = _minimum(minimum_tasks, sizes)
         self.task_share = task_share
-        read_only(self.task_ports)
+        self.n_ports, self.n_tasks = self.merged.n_ports, self.relaxed.n_ports
 
     def __repr__(self) -> str:
         return f"GangCluster({self.n_tasks} tasks of {self.n_ports} ports, {self.relaxed.n_instances} instances)"
 
-    @property
-    def n_ports(self) -> int:
-        """L, ports: job types."""
-        return int(self.merged.n_ports)
-
-    @property
-    def n_tasks(self) -> int:
-        """Tasks of all ports together."""
-        return int(self.relaxed.n_ports)
-
     @cached_property
     def gang_layout(self) -> GangLayout:
-        """How the channels of tasks and of ports lie in memory."""
-        return GangLayout.of(self.relaxed, self.task_ports, self.minimum_tasks, self.task_share)
+        """How the channels of tasks lie in memory."""
+        return gang_layout(self.relaxed, self.task_ports, self.minimum_tasks, self.task_share)
 
-    # -- what an allocation is worth ---------------------------------------------------------------------
-
-    def reward(self, arrivals: ArrayLike, allocation: ArrayLike) -> float:
-        """Return the reward of one slot, summed over ports.
-
-        Parameters
-        ----------
-        arrivals : array_like of int, shape (n_ports,)
-            Jobs that arrive, counts >= 0.
-        allocation : array_like of float, shape (n_tasks, n_instances, n_types)
-            Amounts >= 0, zero where there is no channel; need not be legal.
-        """
-        dense = float_array("allocation", allocation, self._shape, lowest=0.0)
-        together = np.zeros((self.n_ports, *dense.shape[1:]))
-        np.add.at(together, self.task_ports, dense)
-        return self.merged.reward(arrivals, together)
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each entry of a channel array of ports begins among the tasks', and how many of theirs it sums up."""
+        layout = self.relaxed.layout
+        owner, where = np.empty(layout.size, dtype=np.int64), np.empty(layout.size, dtype=np.int64)
+        owner[layout.places] = self.task_ports[layout.ports][:, None]
+        where[layout.places] = layout.instances[:, None] * layout.n_types + np.arange(layout.n_types)
+        starts = np.flatnonzero(np.r_[True, (np.diff(owner) != 0) | (np.diff(where) != 0)])
+        return starts.astype(np.int64), np.diff(np.r_[starts, layout.size]).astype(np.int64)
 
     def channel_rewards(
         self, arrivals: ArrayLike, flat: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return gain and overhead per port of a channel array of tasks, each of shape (n_ports,)."""
+        """Return gain and overhead per port, each of shape (n_ports,); as `BipartiteCluster.channel_rewards`."""
         return self.merged.channel_rewards(arrivals, self.merge(flat))
 
     def merge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""Return the channel array :math:`Y` of ports that belongs to a channel array of tasks."""
-        return np.add.reduceat(flat, self.gang_layout.merge_starts)
+        r"""Return the channel array :math:`Y` of ports."""
+        return np.add.reduceat(flat, self._runs[0])
 
     def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the channel array of tasks in which every task has its port's entry."""
-        return np.repeat(flat, self.gang_layout.merge_sizes)
+        return np.repeat(flat, self._runs[1])
 
     def split(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a channel array of ports divided among their tasks, in proportion to requirements.
@@ -157,64 +142,28 @@ class GangCluster:
         asked = self.spread(self.merged.bounds)
         return np.divide(self.spread(flat) * self.relaxed.bounds, asked, out=np.zeros_like(asked), where=asked > 0.0)
 
-    # -- all or nothing ----------------------------------------------------------------------------------
-
-    def scheduled(self, allocation: ArrayLike) -> NDArray[np.bool_]:
+    def scheduled(self, flat: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which tasks get enough to count as scheduled, shape (n_tasks,)."""
-        return scheduled_tasks(self.relaxed.layout.to_channels(allocation), self.gang_layout)
+        return missing_shares(flat, self.gang_layout) <= 0.0
 
-    def launched(self, allocation: ArrayLike) -> NDArray[np.bool_]:
+    def launched(self, flat: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which ports have enough scheduled tasks to run, shape (n_ports,)."""
-        return self.launched_channels(self.relaxed.layout.to_channels(allocation))
-
-    def launched_channels(self, flat: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return `launched` for a channel array of tasks."""
-        count = np.bincount(self.task_ports[scheduled_tasks(flat, self.gang_layout)], minlength=self.n_ports)
+        count = np.bincount(self.task_ports[self.scheduled(flat)], minlength=self.n_ports)
         return np.asarray(count >= self.minimum_tasks)
 
-    def repair(self, allocation: ArrayLike) -> NDArray[np.float64]:
-        """Return an allocation near the given one that keeps the all-or-nothing rule; see `gang_repair`.
-
-        Parameters
-        ----------
-        allocation : array_like of float, shape (n_tasks, n_instances, n_types)
-            Legal for `relaxed`.
-
-        Raises
-        ------
-        InvalidParameterError
-            If it is not.
-        """
-        dense = float_array("allocation", allocation, self._shape)
-        self.relaxed.check_allocation(dense)
-        layout = self.relaxed.layout
-        return layout.to_dense(self.repair_channels(layout.to_channels(dense)))
-
-    def repair_channels(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a repaired copy of a channel array of tasks that is legal for `relaxed`."""
+    def repair(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a repaired copy of an allocation that is legal for `relaxed`; see `gang_repair`."""
         return repair_gangs(flat, self.relaxed, self.gang_layout)
 
-    def check_allocation(self, allocation: ArrayLike) -> None:
-        """Raise unless an allocation is legal for `relaxed` and keeps the all-or-nothing rule.
-
-        Raises
-        ------
-        InvalidParameterError
-            Names the violated constraint.
-        """
-        dense = float_array("allocation", allocation, self._shape)
-        self.relaxed.check_allocation(dense)
-        self.check_gangs(self.relaxed.layout.to_channels(dense))
-
     def check_gangs(self, flat: NDArray[np.float64]) -> None:
-        """Raise unless a channel array of tasks keeps the all-or-nothing rule.
+        """Raise unless an allocation keeps the all-or-nothing rule.
 
         Raises
         ------
         InvalidParameterError
             If a port has some of its scheduled tasks but too few, or an unscheduled task gets something.
         """
-        scheduled = scheduled_tasks(flat, self.gang_layout)
+        scheduled = self.scheduled(flat)
         held = np.zeros(self.n_tasks, dtype=np.bool_)
         layout = self.relaxed.layout
         held[layout.ports[(flat[layout.places] != 0.0).any(axis=1)]] = True
@@ -231,10 +180,6 @@ class GangCluster:
                 f"allocation schedules {count[short[0]]} tasks of port {short[0]}: expected none, or at least "
                 f"{self.minimum_tasks[short[0]]}"
             )
-
-    @property
-    def _shape(self) -> tuple[int, int, int]:
-        return (self.n_tasks, self.relaxed.n_instances, self.relaxed.n_types)
 
 
 def _task_arrays(tasks: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
@@ -255,6 +200,4 @@ def _minimum(minimum_tasks: ArrayLike, sizes: NDArray[np.int64]) -> NDArray[np.i
     check_shape("minimum_tasks", given.shape, sizes.shape)
     pairs = zip(given.tolist(), sizes.tolist(), strict=True)
     minimum = [Whole(1, q).check(f"minimum_tasks[{port}]", m) for port, (m, q) in enumerate(pairs)]
-    array = np.array(minimum, dtype=np.int64)
-    read_only(array)
-    return array
+    return read_only(np.array(minimum, dtype=np.int64))

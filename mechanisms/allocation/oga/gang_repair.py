@@ -13,7 +13,7 @@ What step 3 frees is offered to the ports that come later, not to earlier ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -22,148 +22,80 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 
 
-@dataclass(frozen=True, slots=True)
-class GangLayout:
-    """Where the channels of tasks lie, and to which ports they belong.
+class GangLayout(NamedTuple):
+    """Where the channels of tasks lie, and to which ports they belong; tasks are ordered by port."""
 
-    Attributes
-    ----------
-    requirements : ndarray of float, shape (n_tasks, n_types)
-    first_task : ndarray of int64, shape (n_ports + 1,)
-        Tasks of port l are first_task[l] to first_task[l + 1], the latter excluded.
-    minimum_tasks : ndarray of int64, shape (n_ports,)
-    task_share : float
-    by_task, task_offsets : ndarray of int64, shapes (n_channels,) and (n_tasks + 1,)
-        Channels of task q, by instance: by_task[task_offsets[q]:task_offsets[q + 1]].
-    places, instances : ndarray of int64
-        As in `ChannelLayout`, for tasks.
-    merge_starts, merge_sizes : ndarray of int64
-        Runs of a channel array of tasks that are one entry of the channel array of ports.
-    """
-
-    requirements: NDArray[np.float64]
-    first_task: NDArray[np.int64]
-    minimum_tasks: NDArray[np.int64]
-    task_share: float
-    by_task: NDArray[np.int64]
-    task_offsets: NDArray[np.int64]
-    places: NDArray[np.int64]
+    requirements: NDArray[np.float64]  # (n_tasks, n_types)
+    share: float  # of each requirement that a task must get to count; 0: anything at all
+    first_task: NDArray[np.int64]  # (n_ports + 1,): port l has tasks first_task[l] .. first_task[l + 1] - 1
+    minimum: NDArray[np.int64]  # (n_ports,), fewest tasks that run
+    by_task: NDArray[np.int64]  # (n_channels,), channels task by task, of each by instance
+    offsets: NDArray[np.int64]  # (n_tasks + 1,), where the channels of each task begin there
+    places: NDArray[np.int64]  # (n_channels, n_types) and (n_channels,): as in `ChannelLayout`, of tasks
     instances: NDArray[np.int64]
-    merge_starts: NDArray[np.int64]
-    merge_sizes: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
-        relaxed: BipartiteCluster,
-        task_ports: NDArray[np.int64],
-        minimum_tasks: NDArray[np.int64],
-        task_share: float,
-    ) -> GangLayout:
-        """Return the layout of a cluster of tasks that are ordered by port."""
-        layout = relaxed.layout
-        owner, where = np.empty(layout.size, dtype=np.int64), np.empty(layout.size, dtype=np.int64)
-        owner[layout.places] = task_ports[layout.ports][:, None]
-        where[layout.places] = layout.instances[:, None] * layout.n_types + np.arange(layout.n_types)
-        starts = np.flatnonzero(np.r_[True, (np.diff(owner) != 0) | (np.diff(where) != 0)])
-        return cls(
-            requirements=relaxed.requirements,
-            first_task=np.searchsorted(task_ports, np.arange(len(minimum_tasks) + 1)).astype(np.int64),
-            minimum_tasks=minimum_tasks,
-            task_share=task_share,
-            by_task=np.argsort(layout.ports, kind="stable").astype(np.int64),
-            task_offsets=np.searchsorted(np.sort(layout.ports), np.arange(relaxed.n_ports + 1)).astype(np.int64),
-            places=layout.places,
-            instances=layout.instances,
-            merge_starts=starts.astype(np.int64),
-            merge_sizes=np.diff(np.r_[starts, layout.size]).astype(np.int64),
-        )
 
 
-def scheduled_tasks(flat: NDArray[np.float64], layout: GangLayout) -> NDArray[np.bool_]:
-    """Return which tasks of a channel array get enough to count, shape (n_tasks,)."""
-    lacking = np.empty(len(layout.requirements))
-    _lacking_kernel(
-        flat,
-        layout.requirements,
-        layout.task_share,
-        TOLERANCE,
-        layout.by_task,
-        layout.task_offsets,
-        layout.places,
-        lacking,
+def gang_layout(
+    tasks: BipartiteCluster, task_ports: NDArray[np.int64], minimum: NDArray[np.int64], share: float
+) -> GangLayout:
+    """Return the layout of a cluster whose ports are tasks."""
+    layout = tasks.layout
+    return GangLayout(
+        requirements=tasks.requirements,
+        share=share,
+        first_task=np.searchsorted(task_ports, np.arange(minimum.size + 1)).astype(np.int64),
+        minimum=minimum,
+        by_task=np.argsort(layout.ports, kind="stable").astype(np.int64),
+        offsets=np.searchsorted(np.sort(layout.ports), np.arange(tasks.n_ports + 1)).astype(np.int64),
+        places=layout.places,
+        instances=layout.instances,
     )
-    return lacking <= 0.0
 
 
-def repair_gangs(flat: NDArray[np.float64], relaxed: BipartiteCluster, layout: GangLayout) -> NDArray[np.float64]:
-    """Return a copy of a channel array that keeps the all-or-nothing rule (see the module).
+def missing_shares(flat: NDArray[np.float64], gangs: GangLayout) -> NDArray[np.float64]:
+    """Return 0 for each task of a channel array that counts as scheduled, else the largest share that it lacks."""
+    lacking = np.empty(len(gangs.requirements))
+    _lacking_kernel(flat, TOLERANCE, gangs, lacking)
+    return lacking
 
-    Parameters
-    ----------
-    flat : ndarray of float, shape (relaxed.layout.size,)
-        Legal for ``relaxed``; not changed.
-    relaxed : BipartiteCluster
-        The cluster of tasks.
-    layout : GangLayout
 
-    Returns
-    -------
-    ndarray of float, shape (relaxed.layout.size,)
-    """
+def repair_gangs(flat: NDArray[np.float64], tasks: BipartiteCluster, gangs: GangLayout) -> NDArray[np.float64]:
+    """Return a copy of a channel array, legal for ``tasks``, that keeps the all-or-nothing rule (see the module)."""
     repaired = np.maximum(flat, 0.0)
-    free = np.maximum(relaxed.capacities - relaxed.used(repaired), 0.0)
-    lacking = np.empty(relaxed.n_ports)
-    by_task, offsets, places = layout.by_task, layout.task_offsets, layout.places
-    _lacking_kernel(repaired, layout.requirements, layout.task_share, TOLERANCE, by_task, offsets, places, lacking)
-    _repair_kernel(
-        repaired,
-        free,
-        lacking,
-        layout.requirements,
-        layout.task_share,
-        by_task,
-        offsets,
-        places,
-        layout.instances,
-        layout.first_task,
-        layout.minimum_tasks,
-    )
+    free = np.maximum(tasks.capacities - tasks.used(repaired), 0.0)
+    _repair_kernel(repaired, free, missing_shares(repaired, gangs), gangs)
     return repaired
 
 
 @njit(cache=True)
-def _lacking_kernel(flat, requirements, share, tolerance, by_task, offsets, places, lacking):  # type: ignore[no-untyped-def]
+def _lacking_kernel(flat, tolerance, gangs, lacking):  # type: ignore[no-untyped-def]
     """Fill ``lacking``: 0 if a task counts as scheduled, else the largest share of a type that it lacks."""
-    n_types = requirements.shape[1]
     for task in range(lacking.size):
         worst, anything = 0.0, False
-        for k in range(n_types):
+        for k in range(gangs.requirements.shape[1]):
             held = 0.0
-            for c in range(offsets[task], offsets[task + 1]):
-                held += flat[places[by_task[c], k]]
+            for c in range(gangs.offsets[task], gangs.offsets[task + 1]):
+                held += flat[gangs.places[gangs.by_task[c], k]]
             anything = anything or held > 0.0
-            need = share * requirements[task, k]
+            need = gangs.share * gangs.requirements[task, k]
             if held < need * (1.0 - tolerance):
                 worst = max(worst, 1.0 - held / need)
         lacking[task] = worst if anything else 1.0
 
 
 @njit(cache=True)
-def _repair_kernel(  # type: ignore[no-untyped-def]
-    flat, free, lacking, requirements, share, by_task, offsets, places, instances, first_task, minimum
-):
+def _repair_kernel(flat, free, lacking, gangs):  # type: ignore[no-untyped-def]
     """Change ``flat`` in place so that every port has its minimum of tasks or nothing; draw on ``free``."""
-    n_ports = minimum.size
+    first_task, n_ports = gangs.first_task, gangs.minimum.size
     missing = np.zeros(n_ports, dtype=np.int64)
     for port in range(n_ports):
-        missing[port], held = minimum[port], 0.0
+        missing[port], held = gangs.minimum[port], 0.0
         for task in range(first_task[port], first_task[port + 1]):
             if lacking[task] <= 0.0:
                 missing[port] -= 1
                 held = 1.0
             else:
-                held += _give_back(task, flat, free, by_task, offsets, places, instances)
+                held += _give_back(task, flat, free, gangs)
         if held == 0.0:
             missing[port] = 0
     while True:
@@ -181,43 +113,46 @@ def _repair_kernel(  # type: ignore[no-untyped-def]
             if task < 0:
                 break
             lacking[task] = 0.0  # looked at
-            if _serve(task, flat, free, requirements[task], share, by_task, offsets, places, instances):
+            if _serve(task, flat, free, gangs):
                 missing[port] -= 1
             else:
-                _give_back(task, flat, free, by_task, offsets, places, instances)
+                _give_back(task, flat, free, gangs)
         if missing[port] > 0:
             for task in range(first_task[port], first_task[port + 1]):
-                _give_back(task, flat, free, by_task, offsets, places, instances)
+                _give_back(task, flat, free, gangs)
         missing[port] = 0
 
 
 @njit(cache=True)
-def _give_back(task, flat, free, by_task, offsets, places, instances):  # type: ignore[no-untyped-def]
+def _give_back(task, flat, free, gangs):  # type: ignore[no-untyped-def]
     """Take everything from a task; return how much it was."""
     amount = 0.0
-    for c in range(offsets[task], offsets[task + 1]):
+    for c in range(gangs.offsets[task], gangs.offsets[task + 1]):
+        channel = gangs.by_task[c]
         for k in range(free.shape[1]):
-            place = places[by_task[c], k]
-            free[instances[by_task[c]], k] += flat[place]
+            place = gangs.places[channel, k]
+            free[gangs.instances[channel], k] += flat[place]
             amount += flat[place]
             flat[place] = 0.0
     return amount
 
 
 @njit(cache=True)
-def _serve(task, flat, free, requirement, share, by_task, offsets, places, instances):  # type: ignore[no-untyped-def]
+def _serve(task, flat, free, gangs):  # type: ignore[no-untyped-def]
     """Give a task that has nothing what counts, first fit; return whether it got it."""
     enough, anything = True, False
-    for k in range(requirement.size):
-        need = requirement[k] * (share if share > 0.0 else 1.0)
-        for c in range(offsets[task], offsets[task + 1]):
-            r = instances[by_task[c]]
+    for k in range(free.shape[1]):
+        wanted = gangs.requirements[task, k]
+        need = wanted * (gangs.share if gangs.share > 0.0 else 1.0)
+        for c in range(gangs.offsets[task], gangs.offsets[task + 1]):
+            channel = gangs.by_task[c]
+            r = gangs.instances[channel]
             amount = min(need, free[r, k])
             if amount > 0.0:
-                flat[places[by_task[c], k]] = amount
+                flat[gangs.places[channel, k]] = amount
                 free[r, k] -= amount
                 need -= amount
                 anything = True
-        if share > 0.0 and need > 1e-12 * requirement[k]:
+        if gangs.share > 0.0 and need > 1e-12 * wanted:
             enough = False
     return enough and anything

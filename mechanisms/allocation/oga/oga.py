@@ -222,11 +222,6 @@ class OgaSched:
         self._pass()
 
     @property
-    def bound_is_proven(self) -> bool:
-        """Whether the bound (14) on regret is proven for it: the step of its proof, without looking at arrivals."""
-        return self._proven
-
-    @property
     def bound_is_compared(self) -> bool:
         """Whether regret is compared with (14): of the step of its proof, and of OgaSched (26), made after it."""
         return self._proven or (self._schedule is None and not self.peek)

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.oga.ascent import ProjectedAscent
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import gain_slopes, gain_values, steepest_slopes
-from marketsched.mechanisms.allocation.oga.oga import THEORY, Schedule, step_of, step_schedule
-from marketsched.mechanisms.allocation.oga.projection import project_columns
+from marketsched.mechanisms.allocation.oga.oga import THEORY, Schedule
 from marketsched.mechanisms.arrays import count_array, float_array, read_only
 from marketsched.mechanisms.legal import Count, legal
 
@@ -83,21 +83,12 @@ class WeightedCluster(BipartiteCluster):
             gains = gain_values(self.gain[None], self.alpha[None], dense).sum(axis=1)
         return counts * (self.weights * gains).sum(axis=1), counts * (self.overhead * totals).max(axis=1)
 
-    def gradient(self, arrivals: ArrayLike, allocation: ArrayLike) -> NDArray[np.float64]:
-        """Return the gradient of the reward, OgaSched (9) with weights and, if joint, the slopes of totals."""
-        counts = count_array("arrivals", arrivals, self.n_ports)
-        return self._gradient(counts, self.layout.to_dense(self._flat("allocation", allocation, lowest=0.0)))
-
-    def _gradient(self, counts: NDArray[np.int64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
-        totals = dense.sum(axis=1)
+    def _slopes(self, dense: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.joint:
-            own = gain_slopes(self.gain[0], self.alpha[0], totals)[:, None, :]
+            own = gain_slopes(self.gain[0], self.alpha[0], dense.sum(axis=1))[:, None, :]
         else:
             own = gain_slopes(self.gain[None], self.alpha[None], dense)
-        slopes = np.broadcast_to(self.weights[:, None, :] * own, dense.shape).copy()
-        dominant = np.argmax(self.overhead * totals, axis=1)
-        slopes[np.arange(self.n_ports), :, dominant] -= self.overhead[dominant][:, None]
-        return np.asarray(counts[:, None, None] * slopes * self.channels[:, :, None], dtype=np.float64)
+        return np.broadcast_to(self.weights[:, None, :] * own, dense.shape).copy()
 
     def gradient_bound(self) -> float:
         r"""Return the bound on the norm of the gradient of OgaSched (22), with :math:`w \varpi` for :math:`\varpi`."""
@@ -108,8 +99,8 @@ class WeightedCluster(BipartiteCluster):
         return float(np.sqrt(per_channel[self.channels].sum()))
 
 
-class WeightedOga:
-    """OgaSched on a `WeightedCluster`: the steps of `OgaSched` from the exact gradient, in NumPy alone.
+class WeightedOga(ProjectedAscent):
+    """OgaSched on a `WeightedCluster`: the steps of `OgaSched` from the exact gradient.
 
     Parameters
     ----------
@@ -128,36 +119,12 @@ class WeightedOga:
     array([1.25, 0.75])
     """
 
-    name, observes = "ogasched", "nothing"
+    name = "ogasched"
 
     @legal
     def __init__(self, cluster: WeightedCluster, horizon: Count, step: str | float | Schedule = THEORY) -> None:
-        self.cluster, self.horizon = cluster, horizon
-        self._schedule, self._slot = step_schedule(step), 1
-        # As OgaSched begins: every instance is shared in proportion to requirements.
-        wanted = cluster.channels[:, :, None] * cluster.requirements[:, None, :]
-        shares = np.minimum(1.0, cluster.capacities / np.maximum(wanted.sum(axis=0), 1e-300))
-        self._state = cluster.layout.to_channels(wanted * shares)
+        super().__init__(cluster, cluster.n_ports, horizon, step)
+        self.cluster = cluster
 
-    def allocate(self) -> NDArray[np.float64]:
-        """Return y(t), shape (n_ports, n_instances, n_types)."""
-        return self.cluster.layout.to_dense(self._state)
-
-    def allocate_channels(self) -> NDArray[np.float64]:
-        """Return y(t) as a channel array, a new one."""
-        return self._state.copy()
-
-    def update(self, arrivals: ArrayLike) -> None:
-        """Make the step OgaSched (11) from the slot's arrivals, counts of shape (n_ports,)."""
-        cluster, layout = self.cluster, self.cluster.layout
-        counts = count_array("arrivals", arrivals, cluster.n_ports)
-        gradient = layout.to_channels(cluster._gradient(counts, layout.to_dense(self._state)))
-        moved = self._state + self._size(gradient) * gradient
-        self._state = project_columns(moved, cluster.bounds, cluster.capacities.ravel(), layout.columns).points
-        self._slot += 1
-
-    def _size(self, gradient: NDArray[np.float64]) -> float:
-        if self._schedule is not None:
-            return step_of(self._schedule, self._slot)
-        norm = float(np.sqrt((gradient * gradient).sum()))
-        return self.cluster.diameter() / (norm * self.horizon**0.5) if norm > 0.0 else 0.0
+    def _gradient(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.cluster.channel_gradient(counts, self.state)

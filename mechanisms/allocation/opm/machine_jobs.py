@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility, power_utilities
 from marketsched.mechanisms.arrays import float_array, read_only, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import PositiveShare, legal
-from marketsched.mechanisms.randomness import generator_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,39 +103,6 @@ class MachineJobs:
     def utilities_per_slot(self, works: ArrayLike) -> NDArray[np.float64]:
         """Return (d_j - a_j) f_j(X_j / (d_j - a_j)), as OPM (6) counts utility; shape (N,)."""
         return self.durations * self.utilities(np.asarray(works) / self.durations)
-
-
-@legal
-def published_jobs(
-    arrivals: ArrayLike, deadlines: ArrayLike, exponent: PositiveShare, rng: np.random.Generator | int | None = None
-) -> MachineJobs:
-    """Return jobs with budgets and utilities drawn as in the OPM paper's evaluation.
-
-    Budget ``q_j (d_j - a_j)`` with q_j uniform in [2, 100], weight v_j uniform in [1, 5].
-
-    Parameters
-    ----------
-    arrivals, deadlines : array_like of int, shape (N,)
-        See `MachineJobs`.
-    exponent : float
-        beta, the same for all jobs.
-    rng : Generator, int or None
-        Budgets and weights are drawn from streams of their own: the same at every exponent.
-
-    Examples
-    --------
-    >>> jobs = published_jobs([0, 1], [4, 3], exponent=0.5, rng=1)
-    >>> bool((jobs.budgets >= 2.0 * (jobs.deadlines - jobs.arrivals)).all())
-    True
-    """
-    budgets_rng, weights_rng = generator_of(rng).spawn(2)
-    begin, end = whole_array("arrivals", arrivals), whole_array("deadlines", deadlines, lowest=1)
-    if begin.shape != end.shape:
-        raise InvalidParameterError(f"deadlines has shape {end.shape}: expected {begin.shape}")
-    n = begin.size
-    budgets = budgets_rng.uniform(2.0, 100.0, n) * (end - begin)
-    weights = weights_rng.uniform(1.0, 5.0, n)
-    return MachineJobs(begin, end, np.maximum(budgets, np.finfo(float).tiny), weights, np.full(n, exponent))
 
 
 def _positive(

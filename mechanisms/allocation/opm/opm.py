@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from threading import Thread
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
@@ -41,7 +40,7 @@ from marketsched.mechanisms.allocation.opm.kernels import (
     step_kernel,
     upper_rates_kernel,
 )
-from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual, theory_slack
+from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
 from marketsched.mechanisms.errors import TooLargeError
 
@@ -137,16 +136,6 @@ class Opm(PrimalDual):
         """
         return self._field(job, DUAL)
 
-    def planned_cost(self, job: Hashable) -> float:
-        """Return the cost of an open job's shares in the last slot, credits.
-
-        Raises
-        ------
-        EventError
-            If there is no open job of this label.
-        """
-        return self._field(job, COST) * self.price_scale
-
     def _prepare(self) -> None:
         lanes = lanes_of(self.n_machines)
         shape = (-(-self.n_machines // lanes), lanes)
@@ -224,46 +213,3 @@ class Opm(PrimalDual):
 
     def _field(self, job: Hashable, field: int) -> float:
         return float(self._jobs.table[field, self._jobs.column(job)])
-
-
-class Ops(Opm):
-    """The single-job special case (OPS): one job, there from slot 1 to the horizon.
-
-    Takes what `Opm` takes, by name, and:
-
-    Parameters
-    ----------
-    budget : float
-        B, credits.
-    utility : PowerUtility
-        f.
-    slack : float or None
-        epsilon; None: 8 / (rho^2 T) with rho = B / (M T), as in Theorem 2 (prices at most 1).
-
-    Raises
-    ------
-    InvalidParameterError
-        If the theorem's slack would be 1 or more.
-
-    Examples
-    --------
-    >>> ops = Ops([1.0, 1.0], 1000, budget=500.0, utility=PowerUtility(1.0, 0.5), rng=0)
-    >>> ops.slack, ops.open_jobs
-    (0.128, array([0]))
-    """
-
-    def __init__(
-        self,
-        prices: ArrayLike,
-        horizon: int,
-        budget: float,
-        utility: PowerUtility,
-        *,
-        slack: float | None = None,
-        **parameters: Any,
-    ) -> None:
-        super().__init__(prices, horizon, slack=0.0 if slack is None else slack, **parameters)
-        self.add_job(0, horizon, budget, utility)
-        if slack is None:
-            self.slack = theory_slack(budget / self.price_scale, self.n_machines, horizon)
-        self.name = self.name.replace("opm", "ops")

@@ -12,7 +12,6 @@ from marketsched.mechanisms.allocation.opm.jobs import FLOOR
 from marketsched.mechanisms.allocation.opm.kernels import upper_rates_kernel
 from marketsched.mechanisms.allocation.opm.machine_scheduler import MachineScheduler
 from marketsched.mechanisms.arrays import float_array
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Finite, OpenShare, Positive, Whole, legal
 from marketsched.mechanisms.randomness import generator_of
 
@@ -27,26 +26,6 @@ def exploration(n_machines: Count, horizon: Count, confidence: OpenShare) -> flo
 def theory_steps(n_machines: Count, horizon: Count) -> tuple[float, float]:
     """Return (alpha, mu) = (1 / (2 sqrt(T)), sqrt(T) / M) of Theorems 2 and 3: primal and dual step."""
     return 0.5 / math.sqrt(horizon), math.sqrt(horizon) / n_machines
-
-
-@legal
-def theory_slack(budget: Positive, n_machines: int, horizon: int) -> float:
-    """Return epsilon = 8 / (rho^2 T) with rho = B / (M T), of Theorem 2 (a single job).
-
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon would be 1 or more: the theorem is then empty.
-    """
-    share = budget / (n_machines * horizon)
-    slack = 8.0 / (share * share * horizon)
-    if slack >= 1.0:
-        need = math.floor(8.0 / (share * share)) + 1
-        raise InvalidParameterError(
-            f"horizon = {horizon}: expected at least {need} at this budget per machine and slot ({share:g}), "
-            "or a slack of your own"
-        )
-    return slack
 
 
 class PrimalDual(MachineScheduler):

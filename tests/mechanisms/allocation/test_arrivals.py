@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from draws import many
 from marketsched.mechanisms import InvalidParameterError
-from marketsched.mechanisms.allocation import BernoulliArrivals, BinomialArrivals, RecordedArrivals, count_arrivals
+from marketsched.mechanisms.allocation import BernoulliArrivals, BinomialArrivals, RecordedArrivals
 from refusals import refused
 
 
@@ -66,34 +63,8 @@ def test_processes_of_one_generator_are_independent_and_leave_it_alone():
 def test_recorded_arrivals():
     process = RecordedArrivals(np.array([[2.0, 0.0], [0.0, 3.0]]))
     assert (process.n_ports, process.slots, process.most.tolist()) == (2, 2, [2, 3])
-    assert slots_of(process.at_most_one(), 2).tolist() == [[1, 0], [0, 1]]
     assert slots_of(process, 2).tolist() == [[2, 0], [0, 3]]
     refused(lambda: process.draw(), "slot 3: expected at most 2", error=InvalidParameterError)
-
-
-@settings(deadline=None, max_examples=many(50))
-@given(
-    st.lists(st.tuples(st.floats(0, 50), st.integers(0, 2)), min_size=1, max_size=20),
-    st.sampled_from([0.5, 1.0, 7.0]),
-    st.none() | st.integers(1, 60),
-)
-def test_counting_jobs_one_by_one(jobs, length, slots):
-    times, ports = zip(*jobs, strict=True)
-    counts = count_arrivals(times, ports, slot_length=length, n_ports=3, slots=slots)
-    expected = np.zeros_like(counts)
-    for time, port in jobs:
-        if time // length < len(expected):
-            expected[int(time // length), port] += 1
-    assert np.array_equal(counts, expected)
-    if slots is None:
-        assert counts.sum() == len(jobs)
-        assert counts[-1].any()
-    else:
-        assert len(counts) == slots
-
-
-def test_no_jobs_in_known_slots():
-    assert not count_arrivals([], [], slot_length=1.0, n_ports=2, slots=3).any()
 
 
 @pytest.mark.parametrize(
@@ -112,10 +83,6 @@ def test_no_jobs_in_known_slots():
         (lambda rng: RecordedArrivals(np.zeros((0, 3))), "counts has shape"),
         (lambda rng: RecordedArrivals([[1, np.inf]]), r"counts\[0, 1\] = inf"),
         (lambda rng: RecordedArrivals([["a"]]), "entries of type"),
-        (lambda rng: count_arrivals([1.0], [0, 1], slot_length=1.0, n_ports=2), "times has shape"),
-        (lambda rng: count_arrivals([1.0], [2], slot_length=1.0, n_ports=2), "port numbers below 2"),
-        (lambda rng: count_arrivals([-1.0], [1], slot_length=1.0, n_ports=2), r"times\[0\] = -1.0"),
-        (lambda rng: count_arrivals([], [], slot_length=1.0, n_ports=2), "times is empty"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from marketsched.mechanisms import InvalidParameterError, TooLargeError, UnknownNameError
+from marketsched.mechanisms import InvalidParameterError, TooLargeError
 from marketsched.mechanisms.allocation import Esdp
 from marketsched.mechanisms.allocation.esdp.channel_policy import ChannelStatistics
 from marketsched.mechanisms.allocation.esdp.schedules import (
@@ -225,8 +225,8 @@ def test_bad_parameters_are_named(wrong, said):
 
 
 def test_unknown_names_list_the_known_ones():
-    refused(lambda: Esdp([[1]], [1], [0], slack="fig7"), "loglog", error=UnknownNameError)
-    refused(lambda: Esdp([[1]], [1], [0], exploration="fig8"), "equation", error=UnknownNameError)
+    refused(lambda: Esdp([[1]], [1], [0], slack="fig7"), "loglog", error=InvalidParameterError)
+    refused(lambda: Esdp([[1]], [1], [0], exploration="fig8"), "equation", error=InvalidParameterError)
 
 
 def test_a_table_too_large_says_how_large():

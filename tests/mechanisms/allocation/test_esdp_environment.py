@@ -19,13 +19,12 @@ from marketsched.mechanisms.allocation import (
     RecordedArrivals,
     RecordedUtilities,
     TrueMeanOracle,
-    find_peeking,
     play_slots,
     published_channels,
-    regret_growth,
 )
 from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
 from marketsched.mechanisms.errors import DecisionError
+from peeking import find_peeking
 from refusals import refused
 
 
@@ -193,22 +192,6 @@ def test_published_instances_have_the_papers_parameters():
     assert np.mean(sizes) == pytest.approx(32, abs=4.5 * 5.37 / math.sqrt(40))
     with pytest.raises(InvalidParameterError, match=r"requests\[1\] = 3"):
         published_channels(np.random.default_rng(0), requests=(1, 3))
-
-
-def test_growth_of_known_regrets():
-    t = np.arange(1, 4097)
-    logarithmic = np.diff(np.log(t), prepend=-1.0)  # sums to ln t + 1
-    growth = regret_growth([logarithmic, 3 * logarithmic])
-    assert growth.slots.tolist() == [2**i for i in range(13)]
-    assert growth.per_doubling == pytest.approx([2 * math.log(2)] * 12)
-    assert growth.exponent < 0.2
-    power = regret_growth([np.diff(t**0.7, prepend=0.0)] * 3)
-    assert power.exponent == pytest.approx(0.7)
-    assert power.exponent_interval == pytest.approx((0.7, 0.7))
-    assert regret_growth([logarithmic]).exponent_interval == (-math.inf, math.inf)
-    for wrong in (np.zeros((1, 64)), np.ones((1, 5)), -np.ones((1, 64)), np.ones(64), np.empty((0, 64))):
-        with pytest.raises(InvalidParameterError, match="regret"):
-            regret_growth(wrong)
 
 
 def test_recorded_mini_batch_times_make_an_environment(data_folder):

@@ -14,12 +14,11 @@ from marketsched.mechanisms.allocation import (
     RecordedAvailability,
     StateSeeingFair,
     availability_from_periods,
-    find_peeking,
     play_slots,
-    published_jobs,
 )
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 from marketsched.mechanisms.errors import DecisionError, EventError, InvalidParameterError
+from peeking import find_peeking
 from refusals import refused
 
 
@@ -258,14 +257,6 @@ def test_lanl_outages_and_a_spot_fleet_can_be_played(data_folder):
         blind, seeing = (play_slots(policy, world) for policy in (FairScheduler(prices), StateSeeingFair(prices)))
         assert 0.0 < blind.total("utility") <= seeing.total("utility")
         assert play_slots(Opm(prices, slots, rng=0, primal_step=0.5), world).total("utility") > 0.0
-
-
-def test_published_jobs_have_the_papers_ranges():
-    jobs = published_jobs(np.zeros(500, dtype=int), np.full(500, 10), 0.7, 1)
-    per_slot = jobs.budgets / 10
-    assert 2.0 <= per_slot.min() < 5.0 and 97.0 < per_slot.max() <= 100.0
-    assert 1.0 <= jobs.weights.min() < 1.1 and 4.9 < jobs.weights.max() <= 5.0
-    np.testing.assert_array_equal(published_jobs(np.zeros(500), np.full(500, 10), 0.9, 1).budgets, jobs.budgets)
 
 
 @pytest.mark.parametrize(

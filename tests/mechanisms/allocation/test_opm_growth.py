@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marketsched.cores.papers.opm_growth import whole_horizon_growth
-from marketsched.mechanisms.allocation import MachineJobs, Ops, PowerUtility, offline_optimum
+from marketsched.mechanisms.allocation import MachineJobs, Opm, PowerUtility, offline_optimum
 from marketsched.mechanisms.allocation.regret import fitted_growth
 
 UTILITY = PowerUtility(3.0, 0.5)
@@ -15,9 +15,11 @@ def instance(seed, machines=10):
     return rng.uniform(0.3, 1.0, machines), rng.uniform(0.1, 1.0, machines)
 
 
-def path_of(ops):
-    """Return work rate and cost per slot of the fractional path, over the whole horizon."""
-    rates, work, cost = ops.rates, 0.0, 0.0
+def path_of(prices, rates, horizon, budget, slack=0.0):
+    """Return work rate and cost per slot of the fractional path of one job, over the whole horizon."""
+    ops = Opm(prices, horizon, known_rates=rates, strict_budget=False, slack=slack, rng=0)
+    ops.add_job(0, horizon, budget, UTILITY)
+    work = cost = 0.0
     for _ in range(ops.horizon):
         ops.allocate()
         shares = ops.open_fractional[0]
@@ -34,8 +36,7 @@ def test_with_known_rates_the_fractional_path_approaches_the_concave_optimum(see
         budget = 1.5 * horizon
         jobs = MachineJobs([0], [horizon], [budget], [3.0], [0.5])
         best = offline_optimum(jobs, prices, rates, tolerance=1e-9)
-        ops = Ops(prices, horizon, budget, UTILITY, known_rates=rates, strict_budget=False, slack=0.0, rng=0)
-        work, cost = path_of(ops)
+        work, cost = path_of(prices, rates, horizon, budget)
         assert cost <= budget * (1.0 + 1.0 / np.sqrt(horizon))
         assert work <= best.works[0] * max(1.0, cost / budget) * (1.0 + 1e-9)
         shortfalls.append(1.0 - UTILITY(work) / best.value)
@@ -47,9 +48,8 @@ def test_with_known_rates_the_fractional_path_approaches_the_concave_optimum(see
 def test_with_the_theorems_slack_the_fractional_path_keeps_the_budget():
     prices, rates = instance(3)
     horizon = 1600
-    ops = Ops(prices, horizon, 0.25 * 10 * horizon, UTILITY, known_rates=rates, strict_budget=False, rng=0)
-    assert ops.slack == pytest.approx(8.0 / (0.25**2 * horizon))
-    assert path_of(ops)[1] <= 0.25 * 10 * horizon  # Lemma 3
+    budget, slack = 0.25 * 10 * horizon, 8.0 / (0.25**2 * horizon)  # 8 / (rho^2 T), rho = B / (M T): Theorem 2
+    assert path_of(prices, rates, horizon, budget, slack)[1] <= budget  # Lemma 3
 
 
 @pytest.mark.long

@@ -21,9 +21,8 @@ from marketsched.mechanisms.allocation import (
 )
 from marketsched.mechanisms.allocation.esdp.channel_instances import published_channels
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
-from marketsched.mechanisms.allocation.esdp.multiple_arrivals import copied_channels
 from marketsched.mechanisms.allocation.esdp.probability import all_ports_bound
-from marketsched.mechanisms.allocation.oga.multiple_arrivals import PortCopies
+from marketsched.mechanisms.allocation.port_copies import PortCopies
 from marketsched.play.running import run
 
 F = {  # OgaSched (27)
@@ -158,7 +157,7 @@ def test_capacities_between_one_and_two():
 def test_several_jobs_at_a_port_are_ports_of_their_own():
     """Against brute force over the copied channels: the oracle's value of a slot with two jobs at the first port."""
     channels = Channels([[1], [2], [1]], [3], [0, 0, 1])
-    copied, originals = copied_channels(channels, PortCopies([2, 1]))
+    copied, originals = PortCopies([2, 1]).channels(channels)
     assert originals.tolist() == [0, 1, 0, 1, 2] and copied.ports.tolist() == [0, 0, 1, 1, 2]
     found = run(
         Scenario.load("esdp-default").with_changes(

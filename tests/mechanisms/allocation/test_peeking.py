@@ -12,10 +12,10 @@ from marketsched.mechanisms.allocation import (
     ClusterEnvironment,
     OgaSched,
     RecordedArrivals,
-    find_peeking,
     play_slots,
 )
 from marketsched.mechanisms.allocation.slot_loop import sealed
+from peeking import find_peeking
 from refusals import refused
 from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
 

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import many
-from marketsched.mechanisms.allocation.opm.dependent_rounding import place_demands, round_dependently, round_kernel
+from marketsched.mechanisms.allocation.opm.dependent_rounding import round_kernel
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
 from marketsched.mechanisms.allocation.opm.projections import project_general
-from marketsched.mechanisms.errors import InvalidParameterError
 
 
 def bound(n_cells, alpha=1e-6):
@@ -39,6 +38,11 @@ CASES = {
 }
 
 
+def rounded(shares, demands, rng):
+    """Return one draw; tasks of large demand come first."""
+    return round_kernel(shares, np.argsort(-demands, kind="stable"), rng)
+
+
 def roundable_shares(rng, demands, capacities, limits):
     weights, room, top = roundable_rules(demands, capacities)
     points = rng.normal(0.6, 0.5, (demands.size, capacities.size))
@@ -53,7 +57,6 @@ def test_dependent_rounding_never_violates_102_and_103_and_has_the_shares_as_mea
     rng = np.random.default_rng(7)
     shares = roundable_shares(rng, demands, capacities, limits)
     assert ((shares > 0.01) & (shares < 0.99)).sum() >= 3  # there is something to round
-    round_dependently(shares, demands, capacities, limits, rng)  # legal; from here on without the checks of input
     n, order = many(100_000), np.argsort(-demands, kind="stable")
     drawn = np.array([round_kernel(shares, order, rng) for _ in range(n)])
     assert (np.einsum("j,nji->ni", demands, drawn) <= capacities * (1 + 1e-12)).all()
@@ -69,7 +72,7 @@ def test_dependent_rounding_on_many_small_clusters(seed, n_jobs, n_machines, equ
     capacities, limits = rng.integers(0, 20, n_machines) / 8.0, rng.integers(1, n_machines + 1, n_jobs)
     shares = roundable_shares(rng, demands, capacities, limits)
     for _ in range(5):
-        drawn = round_dependently(shares, demands, capacities, limits, rng)
+        drawn = rounded(shares, demands, rng)
         assert (demands @ drawn <= capacities * (1 + 1e-12)).all() and (drawn.sum(axis=1) <= limits).all()
         assert not drawn[shares == 0.0].any() and drawn[shares == 1.0].all()
         # Every job runs the floor or the ceiling of its shares' sum.
@@ -78,7 +81,7 @@ def test_dependent_rounding_on_many_small_clusters(seed, n_jobs, n_machines, equ
 
 def test_whole_shares_stay():
     shares = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    drawn = round_dependently(shares, [1.0, 1.0], [1.0, 1.0, 1.0], [2, 2], 3)
+    drawn = rounded(shares, np.ones(2), np.random.default_rng(3))
     np.testing.assert_array_equal(drawn, shares > 0)
 
 
@@ -87,33 +90,5 @@ def test_a_large_cluster_is_rounded_within_its_constraints():
     demands, capacities = rng.uniform(0.2, 1.0, 25), rng.uniform(1.5, 4.0, 60)
     limits = rng.integers(1, 20, 25)
     shares = roundable_shares(rng, demands, capacities, limits)
-    drawn = round_dependently(shares, demands, capacities, limits, rng)
+    drawn = rounded(shares, demands, rng)
     assert (demands @ drawn <= capacities).all() and (drawn.sum(axis=1) <= limits).all()
-
-
-def test_places_by_hand():
-    # Machine 0: 0.5 of 1.0 and 0.5 of 0.6 share a place; 0.4 of 0.2 opens the next. Machine 1: one place.
-    shares = np.array([[0.5, 0.0], [0.5, 0.3], [0.4, 0.6]])
-    needs = place_demands(shares, np.array([1.0, 0.6, 0.2]), np.array([0, 1, 2]))
-    np.testing.assert_allclose(needs, [1.2, 0.6])
-
-
-def test_a_point_that_no_draw_can_have_as_mean_is_refused():
-    # Within the capacity on average, but the two tasks never fit together: no draw has more than one of them.
-    with pytest.raises(InvalidParameterError, match=r"fractional\[:, 0\] can need 1.2 of capacities\[0\] = 1"):
-        round_dependently([[0.8], [0.8]], [0.6, 0.6], [1.0], [1, 1], 0)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"fractional": [[1.2, 0.0]]}, "fractional"),
-        ({"limits": [0]}, "expected at most 0"),
-        ({"demands": [0.0]}, "demands"),
-        ({"capacities": [1.0, np.nan]}, "capacities"),
-    ],
-)
-def test_dependent_rounding_refuses_bad_input(change, message):
-    legal = {"fractional": [[0.5, 0.5]], "demands": [1.0], "capacities": [1.0, 1.0], "limits": [1], "rng": 0}
-    with pytest.raises(InvalidParameterError, match=message):
-        round_dependently(**{**legal, **change})
