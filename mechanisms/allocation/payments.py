@@ -28,83 +28,64 @@ None of this is claimed to be truthful: prices follow the reports of those who p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from marketsched.mechanisms.allocation.esdp.budgeted import BudgetedProblem
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.oga.cluster import TOLERANCE, BipartiteCluster
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.arrays import bool_array, count_array, float_array
-from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
-from marketsched.mechanisms.legal import Amount, legal
-
-LARGEST_TABLE = 2**24  # capacity vectors of `displaced_utilities`
+from marketsched.mechanisms.arrays import bool_array, float_array
+from marketsched.mechanisms.errors import InvalidParameterError
 
 
-@legal
-def capacity_prices(
-    cluster: BipartiteCluster, flat: NDArray[np.float64], arrivals: ArrayLike, step: Amount
-) -> NDArray[np.float64]:
-    r"""Return the price of every instance's types that a step of online gradient ascent settles at.
+class CapacityPrices:
+    """The capacity prices of a run of OgaSched, slot by slot; the first slot has none.
+
+    The gradient is taken anew from what OgaSched held. Where two types dominate a port's overhead equally, rounding may
+    have made OgaSched take the other one, and then its projection was another: a column that has room left has price 0
+    whatever this one says.
 
     Parameters
     ----------
     cluster : BipartiteCluster
         What the core believes.
-    flat : ndarray of float, shape (layout.size,)
-        y(t), a channel array.
-    arrivals : array_like of int, shape (n_ports,)
-        The reports of slot t.
-    step : float
-        :math:`\eta`, the step taken; 0: none, and all prices are 0.
 
-    Returns
-    -------
-    ndarray of float, shape (n_instances, n_types)
-        :math:`\rho_r^k / (2 \eta)`, credits per device and slot.
+    Attributes
+    ----------
+    prices : ndarray of float, shape (n_instances, n_types)
+        Of the present slot, rho_r^k / (2 eta): credits per device and slot.
 
     Examples
     --------
     Two ports want the single device of an instance, each up to its worth of 1 - 0.25 per device:
 
     >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
-    >>> capacity_prices(cluster, np.array([0.5, 0.5]), [1, 1], step=0.1).round(12)
-    array([[0.75]])
+    >>> market = CapacityPrices(cluster)
+    >>> market.charge(np.array([0.5, 0.5])), market.settle(np.array([0.5, 0.5]), [1, 1], step=0.1)
+    (array([0., 0.]), None)
+    >>> market.charge(np.array([0.5, 0.5])).round(12)
+    array([0.375, 0.375])
     """
-    if step == 0.0:
-        return np.zeros((cluster.n_instances, cluster.n_types))
-    layout = cluster.layout
-    gradient = layout.to_channels(cluster.gradient(arrivals, layout.to_dense(flat)))
-    settled = project_columns(flat + step * gradient, cluster.bounds, cluster.capacities.ravel(), layout.columns)
-    return settled.duals.reshape(cluster.n_instances, cluster.n_types) / (2.0 * step)
 
+    def __init__(self, cluster: BipartiteCluster) -> None:
+        self.cluster = cluster
+        self.prices = np.zeros((cluster.n_instances, cluster.n_types))
 
-def capacity_charges(cluster: BipartiteCluster, flat: NDArray[np.float64], prices: ArrayLike) -> NDArray[np.float64]:
-    """Return the payments of ports for their allocation.
+    def charge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what ports pay in the present slot for holding ``flat``, a channel array; shape (n_ports,)."""
+        cluster, layout = self.cluster, self.cluster.layout
+        self.prices[cluster.used(flat) < cluster.capacities - TOLERANCE * np.maximum(1.0, cluster.capacities)] = 0.0
+        per_channel = (flat[layout.places] * self.prices[layout.instances]).sum(axis=1)
+        return np.bincount(layout.ports, weights=per_channel, minlength=cluster.n_ports).astype(np.float64)
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    flat : ndarray of float, shape (layout.size,)
-        Their allocation, a channel array.
-    prices : array_like of float, shape (n_instances, n_types)
-        Credits per device and slot, >= 0.
-
-    Returns
-    -------
-    ndarray of float, shape (n_ports,)
-
-    Examples
-    --------
-    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
-    >>> capacity_charges(cluster, np.array([0.75, 0.25]), [[2.0]])
-    array([1.5, 0.5])
-    """
-    layout = cluster.layout
-    given = float_array("prices", prices, (cluster.n_instances, cluster.n_types), lowest=0.0)
-    held = flat[layout.places]  # (E, K)
-    per_channel = (held * given[layout.instances]).sum(axis=1)
-    return np.bincount(layout.ports, weights=per_channel, minlength=cluster.n_ports).astype(np.float64)
+    def settle(self, flat: NDArray[np.float64], arrivals: ArrayLike, step: float) -> None:
+        """End the slot in which ``flat`` was held: its arrivals, as reported, and the step taken (0: no prices)."""
+        cluster = self.cluster
+        self.prices = np.zeros_like(self.prices)
+        if step > 0.0:
+            moved = flat + step * cluster.channel_gradient(arrivals, flat)
+            settled = project_columns(moved, cluster.bounds, cluster.capacities.ravel(), cluster.layout.columns)
+            self.prices = settled.duals.reshape(self.prices.shape) / (2.0 * step)
 
 
 def displaced_utilities(
@@ -144,26 +125,27 @@ def displaced_utilities(
     array([0.5, 0. ])
     """
     shape = (channels.n_channels,)
-    values = float_array("means", means, shape, lowest=0.0) * channels.present(arrivals)
-    used = bool_array("selected", selected, shape)
+    values = float_array("means", means, shape, lowest=0.0)
+    came, used = channels.present(arrivals), bool_array("selected", selected, shape)
     if not channels.fits(used):
         raise InvalidParameterError("selected is beyond the capacities: expected a selection that fits")
-    size = int(np.prod(channels.capacities.astype(np.float64) + 1.0))
-    if size > LARGEST_TABLE:
-        raise TooLargeError(f"{size} capacity vectors: expected at most {LARGEST_TABLE} for displaced utilities")
     charges = np.zeros(channels.n_ports)
-    sides = channels.capacities + 1
-    strides = np.concatenate((np.cumprod(sides[::-1])[::-1][1:], [1])).astype(np.int64)
-    weights = channels.requests @ strides
-    whole = int(size) - 1
     for port in np.unique(channels.ports[used]):
         held = channels.requests[used & (channels.ports == port)].sum(axis=0)
         if held.any():
-            best = np.zeros(size)
-            others = np.where(channels.ports == port, 0.0, values)
-            _best_values_kernel(channels.requests, weights, others, sides, strides, best)
-            charges[port] = best[whole] - best[whole - int(held @ strides)]
+            others = came & (channels.ports != port)
+            whole, left = (_best(channels.requests, room, values, others) for room in
+                           (channels.capacities, channels.capacities - held))  # fmt: skip
+            charges[port] = whole - left
     return charges
+
+
+def _best(
+    requests: NDArray[np.int64], capacities: NDArray[np.int64], values: NDArray[np.float64], among: NDArray[np.bool_]
+) -> float:
+    """Return the most that channels bring within capacities."""
+    none = np.zeros(values.size, dtype=np.int64)
+    return float(BudgetedProblem(requests, capacities).solve(none, values, 0, among=among).finite[0])
 
 
 def displaced_work(
@@ -223,84 +205,3 @@ def displaced_work(
             charges[holder] += rises[neediest]
             works_of_others[neediest] += amount
     return charges
-
-
-class CapacityPrices:
-    """The capacity prices of a run of OgaSched, slot by slot; the first slot has none.
-
-    The gradient is taken anew from what OgaSched held. Where two types dominate a port's overhead equally, rounding may
-    have made OgaSched take the other one, and then its projection was another: a column that has room left has price 0
-    whatever this one says.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-        What the core believes.
-
-    Attributes
-    ----------
-    prices : ndarray of float, shape (n_instances, n_types)
-        Of the present slot.
-
-    Examples
-    --------
-    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
-    >>> market = CapacityPrices(cluster)
-    >>> market.charge(np.array([0.5, 0.5])), market.settle(np.array([0.5, 0.5]), [1, 1], step=0.1)
-    (array([0., 0.]), None)
-    >>> market.charge(np.array([0.5, 0.5])).round(12)
-    array([0.375, 0.375])
-    """
-
-    def __init__(self, cluster: BipartiteCluster) -> None:
-        self.cluster = cluster
-        self.prices = np.zeros((cluster.n_instances, cluster.n_types))
-
-    def charge(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what ports pay in the present slot for holding ``flat``, shape (n_ports,)."""
-        slack = self.cluster.used(flat) < self.cluster.capacities - TOLERANCE * np.maximum(1.0, self.cluster.capacities)
-        self.prices[slack] = 0.0
-        return capacity_charges(self.cluster, flat, self.prices)
-
-    def settle(self, flat: NDArray[np.float64], arrivals: ArrayLike, step: float) -> None:
-        """End the slot in which ``flat`` was held; see `capacity_prices`."""
-        self.prices = capacity_prices(self.cluster, flat, arrivals, step)
-
-
-def spent_prices(decision: ArrayLike, prices: ArrayLike, n_jobs: int) -> NDArray[np.float64]:
-    """Return the spending of jobs in one slot at the machines' own prices, shape (n_jobs,).
-
-    Parameters
-    ----------
-    decision : array_like of int, shape (M,)
-        Job on each machine, or -1.
-    prices : array_like of float, shape (M,)
-        Credits per slot.
-    n_jobs : int
-        N.
-
-    Examples
-    --------
-    >>> spent_prices([1, -1, 1], [0.5, 0.5, 0.75], 2)
-    array([0.  , 1.25])
-    """
-    per_slot = float_array("prices", prices, (None,), lowest=0.0)
-    jobs = count_array("decision + 1", np.asarray(decision) + 1, per_slot.size)
-    if jobs.max(initial=0) > n_jobs:
-        raise InvalidParameterError(f"decision has job {jobs.max() - 1}: expected a job below {n_jobs}")
-    return np.bincount(jobs, weights=per_slot, minlength=n_jobs + 1)[1:].astype(np.float64)
-
-
-@njit(cache=True)
-def _best_values_kernel(requests, weights, values, sides, strides, best):  # type: ignore[no-untyped-def]
-    """Fill ``best``: the most that channels bring within each capacity vector, each channel used once at most."""
-    n_types = sides.size
-    for e in range(values.size):
-        if values[e] <= 0.0:
-            continue
-        for place in range(best.size - 1, -1, -1):  # from the top: a channel is not used twice
-            fits = True
-            for k in range(n_types):
-                fits = fits and (place // strides[k]) % sides[k] >= requests[e, k]
-            if fits:
-                best[place] = max(best[place], best[place - weights[e]] + values[e])

@@ -9,27 +9,19 @@ import pandas as pd
 import pytest
 
 from marketsched.cores.agents.channels import ChannelGame
-from marketsched.cores.agents.games import OwnersSlot, OwnersTotal, play_out
+from marketsched.cores.agents.games import OwnersSlot, play_out
 from marketsched.cores.agents.ports import PortGame, believed_cluster
 from marketsched.cores.agents.reports import (
-    ClaimedChannels,
+    CoreLie,
     CorePublic,
-    HiddenChannels,
     JobReport,
-    ScaledBudget,
-    ScaledCoefficient,
-    ScaledDeadline,
-    ScaledExponent,
-    ScaledRequirements,
-    ScaledWeight,
-    ScaledWorth,
     Several,
-    ShiftedRequests,
     lies_for,
 )
 from marketsched.cores.audit.core_audit import AuditCase, core_lies_table, published_cases
 from marketsched.cores.audit.searching import _scored, score_lie, search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
+from marketsched.cores.core import OPM
 from marketsched.mechanisms.allocation import (
     BinPacking,
     BipartiteCluster,
@@ -53,7 +45,7 @@ pytestmark = pytest.mark.compiled  # audits play thousands of slots: too long fo
 def test_what_is_beyond_the_true_requirement_is_worth_nothing():
     cluster = BipartiteCluster([[1.0]], [[4.0], [4.0]], [[True, False]], "linear", 1.0, 0.25)
     game = PortGame(cluster, RecordedArrivals([[1]] * 3), 3, fair)
-    for lie in (ScaledRequirements(4.0), ClaimedChannels(1.0)):
+    for lie in (CoreLie("requirements", 4.0), CoreLie("claimed edges", 1.0)):
         told = {0: lie.report(game.truth(0), game.public)}
         assert play_out(game, told).values == pytest.approx(play_out(game, {}).values) == [2.25]
 
@@ -62,7 +54,7 @@ def test_an_absent_port_gets_nothing_and_half_a_need_half_of_a_linear_gain():
     cluster = BipartiteCluster([[2.0], [1.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
     game = PortGame(cluster, RecordedArrivals([[1, 0], [1, 1]]), 2, fair)
     assert play_out(game, {}).values == pytest.approx([3.0, 0.75])
-    half = {0: ScaledRequirements(0.5).report(game.truth(0), game.public)}
+    half = {0: CoreLie("requirements", 0.5).report(game.truth(0), game.public)}
     assert play_out(game, half).values == pytest.approx([1.5, 0.75])
 
 
@@ -82,8 +74,8 @@ def test_a_channel_with_less_than_it_needs_runs_at_the_scarcest_types_speed():
 
 def test_work_after_the_true_deadline_is_worth_nothing():
     game = one_job()
-    late = {0: ScaledDeadline(1.5).report(game.truth(0), game.public)}
-    richer = {0: Several((ScaledDeadline(1.5), ScaledBudget(10.0))).report(game.truth(0), game.public)}
+    late = {0: CoreLie("deadline", 1.5).report(game.truth(0), game.public)}
+    richer = {0: Several((CoreLie("deadline", 1.5), CoreLie("budget", 10.0))).report(game.truth(0), game.public)}
     assert play_out(game, late).values[0] == pytest.approx(play_out(game, {}).values[0]) == 5**0.5
     total = play_out(game, richer)
     assert total.values[0] == pytest.approx(10**0.5)
@@ -148,9 +140,9 @@ def test_capacity_prices_leave_the_truthful_something():
 def test_the_lie_that_takes_all_from_fairness_is_found():
     """Asking for s times as much brings the share s / (1 + s) of the device: the more, the better."""
     (found,) = search_core_lies(
-        fixed(two_ports()), [ScaledRequirements(s) for s in (0.5, 2.0, 16.0)], search_worlds=4, fresh_worlds=20
+        fixed(two_ports()), [CoreLie("requirements", s) for s in (0.5, 2.0, 16.0)], search_worlds=4, fresh_worlds=20
     )
-    s = found.lie.factor
+    s = found.lie.size
     assert found.pays and found.best and s > 16.0
     assert found.gain_share.value == pytest.approx(2 * s / (1 + s) - 1)
     assert found.others_share.value == pytest.approx(2 / (1 + s) - 1)
@@ -159,10 +151,10 @@ def test_the_lie_that_takes_all_from_fairness_is_found():
 @pytest.mark.slow
 def test_understating_a_request_is_found_and_displaces_nobody():
     """1 unit instead of 2 fits beside the other's 2: half speed in every slot instead of one try, which costs 0.6."""
-    lies = [ShiftedRequests(1), ShiftedRequests(-1), HiddenChannels(0.5)]
+    lies = [CoreLie("requests", 1), CoreLie("requests", -1), CoreLie("hidden edges", 0.5)]
     for payment, tried in (("none", 0.5), ("displaced utility", 0.5 - 0.6)):
         found = search_core_lies(fixed(two_channels(payment)), lies, search_worlds=4, fresh_worlds=20)
-        assert found[0].lie == ShiftedRequests(-1)
+        assert found[0].lie == CoreLie("requests", -1)
         assert found[0].pays and found[0].best
         assert found[0].gain.value == pytest.approx(SLOTS * 0.25 - tried)
 
@@ -171,11 +163,12 @@ def test_a_gain_above_0_by_itself_but_not_among_all_lies_seems_to_pay():
     """Gains of -6 to 13 credits in 20 worlds: Student's t is 2.6, above 2.1 for 95 % and below 3.6 for 99.8 %."""
     nothing = np.zeros(1)
     plays = SimpleNamespace(
-        truth=lambda place: OwnersTotal(nothing, nothing),
-        lie=lambda place, lie: OwnersTotal(np.array([place - 6.0]), nothing),
+        owner=0,
+        truth=lambda place: (None, OwnersSlot(nothing, nothing)),
+        lie=lambda place, lie: OwnersSlot(np.array([place - 6.0]), nothing),
     )
-    candidate = SimpleNamespace(lie=ScaledWorth(2.0), mean=3.5)
-    scored = {c: _scored(plays, candidate, 0, 20, (0.95, c), best=True) for c in (0.95, 0.998)}
+    candidate = SimpleNamespace(lie=CoreLie("utility", 2.0), mean=3.5)
+    scored = {c: _scored(plays, candidate, range(20), (0.95, c), best=True) for c in (0.95, 0.998)}
     assert [(each.pays, each.seems_to_pay) for each in scored.values()] == [(True, False), (False, True)]
     table = pd.DataFrame([{"pays": each.pays, "seems_to_pay": each.seems_to_pay} for each in scored.values()])
     assert [status_of_lies(rows) for rows in (table, table[1:], table[:0])] == [3, 5, 0]
@@ -183,21 +176,21 @@ def test_a_gain_above_0_by_itself_but_not_among_all_lies_seems_to_pay():
 
 def test_overstating_utility_takes_the_others_place_until_it_is_charged():
     """Said to bring 1 instead of 0.5, the channel displaces one of 0.6."""
-    free = score_lie(fixed(two_channels()), ScaledWorth(2.0), worlds=20)
+    free = score_lie(fixed(two_channels()), CoreLie("utility", 2.0), worlds=20)
     assert free.pays and free.gain.value == pytest.approx(0.5 * (SLOTS - 2))
-    charged = score_lie(fixed(two_channels("displaced utility")), ScaledWorth(2.0), worlds=20)
+    charged = score_lie(fixed(two_channels("displaced utility")), CoreLie("utility", 2.0), worlds=20)
     assert not charged.pays and charged.gain.value == pytest.approx((0.5 - 0.6) * (SLOTS - 2))
 
 
 def test_a_budget_that_nobody_collects_is_overstated_and_one_that_is_paid_is_not():
-    lies = [ScaledBudget(2.0), ScaledBudget(0.5)]
+    lies = [CoreLie("budget", 2.0), CoreLie("budget", 0.5)]
     (free,) = search_core_lies(fixed(one_job()), lies, search_worlds=4, fresh_worlds=20)
-    assert free.pays and free.lie.factor >= 2.0
+    assert free.pays and free.lie.size >= 2.0
     assert free.gain.value == pytest.approx(10**0.5 - 5**0.5)
-    spent = score_lie(fixed(one_job("spending", weight=3.0)), ScaledBudget(2.0), worlds=20)
+    spent = score_lie(fixed(one_job("spending", weight=3.0)), CoreLie("budget", 2.0), worlds=20)
     assert not spent.pays and spent.gain.value == pytest.approx(3 * (10**0.5 - 5**0.5) - 5.0)
     (less,) = search_core_lies(fixed(one_job("spending", weight=3.0)), lies, search_worlds=4, fresh_worlds=20)
-    assert less.pays and less.lie.factor < 1.0
+    assert less.pays and less.lie.size < 1.0
 
 
 @pytest.mark.slow_after(1)
@@ -218,10 +211,10 @@ def test_a_serial_dictatorship_is_not_accused(owner):
 @pytest.mark.long
 @pytest.mark.slow
 def test_policies_that_ignore_curves_are_not_accused_of_lies_about_them():
-    lies = [ScaledWorth(2.0), ScaledCoefficient(0.5)]
+    lies = [CoreLie("utility", 2.0), CoreLie("alpha", 0.5)]
     for scored in search_core_lies(PortWorld("drf", slots=20), lies, search_worlds=4, fresh_worlds=20):
         assert scored.gain == scored.gain_share == scored.others_share == (0.0, 0.0, 0.0) and not scored.pays
-    lies = [ScaledWeight(2.0), ScaledExponent(1.25)]
+    lies = [CoreLie("weight", 2.0), CoreLie("exponent", 1.25)]
     for scored in search_core_lies(JobWorld("deadline-aware", slots=20), lies, search_worlds=4, fresh_worlds=20):
         assert scored.gain == (0.0, 0.0, 0.0) and not scored.pays
 
@@ -231,7 +224,7 @@ class Noise:
     """A game in which a lie brings nothing but luck."""
 
     seed: int
-    core, n_owners, slots = "opm", 2, 1
+    core, n_owners, slots = OPM, 2, 1
     public = CorePublic(np.ones(1), 1, np.zeros(0, dtype=np.int64))
 
     def truth(self, owner):
@@ -247,7 +240,7 @@ class Noise:
 
 def test_the_best_of_many_looks_good_in_the_search_and_not_on_fresh_worlds():
     """Of 40 winners by luck alone about one lies above 0 at 95 %; eight do with probability below 1e-4."""
-    lies = [ScaledBudget(1.0 + i / 10) for i in range(1, 11)]
+    lies = [CoreLie("budget", 1.0 + i / 10) for i in range(1, 11)]
     found = [
         search_core_lies(Noise, lies, search_worlds=8, fresh_worlds=20, seed=seed, confidence=0.95)[0]
         for seed in range(40)
@@ -259,13 +252,13 @@ def test_the_best_of_many_looks_good_in_the_search_and_not_on_fresh_worlds():
 
 
 def test_the_same_seed_finds_the_same_and_progress_counts():
-    told = []
+    told, lies = [], [CoreLie("utility", 2.0)]
     options = {"search_worlds": 4, "fresh_worlds": 20, "seed": 3}
-    first = search_core_lies(PortWorld(slots=10), [ScaledWorth(2.0)], progress=lambda *x: told.append(x), **options)
-    assert first == search_core_lies(PortWorld(slots=10), [ScaledWorth(2.0)], **options)
+    first = search_core_lies(PortWorld(slots=10), lies, progress=lambda *x: told.append(x), **options)
+    assert first == search_core_lies(PortWorld(slots=10), lies, **options)
     assert told == [("play", n) for n in range(1, len(told) + 1)]
     assert len(told) > 2 * (4 + 20)  # truth and lie in every world, and what was refined
-    assert first != search_core_lies(PortWorld(slots=10), [ScaledWorth(2.0)], **{**options, "seed": 4})
+    assert first != search_core_lies(PortWorld(slots=10), lies, **{**options, "seed": 4})
 
 
 @pytest.mark.slow
@@ -303,15 +296,15 @@ def test_every_published_case_can_be_played():
 @pytest.mark.parametrize(
     ("world", "lie", "pays"),
     [
-        (PortWorld(), ScaledWorth(8.0), True),
-        (PortWorld(payment="capacity prices"), ScaledWorth(8.0), False),
-        (PortWorld(payment="capacity prices"), ScaledCoefficient(0.3), True),
-        (PortWorld("fairness"), ScaledRequirements(16.0), True),
-        (ChannelWorld(), ScaledWorth(8.0), True),
-        (ChannelWorld(payment="displaced utility"), ScaledWorth(8.0), False),
-        (JobWorld(), ScaledBudget(8.0), True),
-        (JobWorld(payment="displaced work"), ScaledBudget(8.0), False),
-        (JobWorld(payment="displaced work"), ScaledWeight(0.5), True),
+        (PortWorld(), CoreLie("utility", 8.0), True),
+        (PortWorld(payment="capacity prices"), CoreLie("utility", 8.0), False),
+        (PortWorld(payment="capacity prices"), CoreLie("alpha", 0.3), True),
+        (PortWorld("fairness"), CoreLie("requirements", 16.0), True),
+        (ChannelWorld(), CoreLie("utility", 8.0), True),
+        (ChannelWorld(payment="displaced utility"), CoreLie("utility", 8.0), False),
+        (JobWorld(), CoreLie("budget", 8.0), True),
+        (JobWorld(payment="displaced work"), CoreLie("budget", 8.0), False),
+        (JobWorld(payment="displaced work"), CoreLie("weight", 0.5), True),
     ],
 )
 def test_which_lies_pay(world, lie, pays):

@@ -6,7 +6,7 @@ import pytest
 
 from marketsched import Scenario
 from marketsched.cores import CoreMarket, play_out
-from marketsched.cores.agents.reports import ScaledBudget, ScaledWorth, ShiftedRequests
+from marketsched.cores.agents.reports import CoreLie
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.play.running import run
 from small_core_games import one_job, two_channels, two_ports
@@ -37,7 +37,7 @@ def test_owners_who_tell_the_truth_get_what_the_policy_earns_slot_by_slot(name):
 
 @pytest.mark.parametrize(
     ("game", "lie"),
-    [(two_ports, ScaledWorth(3.0)), (two_channels, ShiftedRequests(-1)), (one_job, ScaledBudget(0.5))],
+    [(two_ports, CoreLie("utility", 3.0)), (two_channels, CoreLie("requests", -1)), (one_job, CoreLie("budget", 0.5))],
 )
 def test_a_liar_gets_what_the_game_says(game, lie):
     market = CoreMarket(game(), {0: lie})
@@ -54,7 +54,7 @@ def test_a_liar_gets_what_the_game_says(game, lie):
 
 def test_what_has_no_owners_is_refused():
     with pytest.raises(InvalidParameterError, match="owner = 9: expected"):
-        CoreMarket(two_ports(), {9: ScaledWorth(2.0)})
+        CoreMarket(two_ports(), {9: CoreLie("utility", 2.0)})
     with pytest.raises(InvalidParameterError, match="`Market` plays markets"):
         CoreMarket.of("stochastic-mix")
     with pytest.raises(InvalidParameterError, match=r"cluster\.gangs"):

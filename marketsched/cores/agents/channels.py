@@ -11,14 +11,14 @@ utilities *reported* so far (:func:`~marketsched.mechanisms.allocation.payments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.games import OwnersSlot, all_reports
+from marketsched.cores.agents.games import CoreGame, OwnersSlot, Take
 from marketsched.cores.agents.reports import ChannelReport, CorePublic
 from marketsched.cores.core import ESDP
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
@@ -26,7 +26,7 @@ from marketsched.mechanisms.allocation.esdp.channel_environment import ChannelEn
 from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
 from marketsched.mechanisms.allocation.esdp.channel_utilities import UtilitySource
 from marketsched.mechanisms.allocation.payments import displaced_utilities
-from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
+from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotOutcome
 from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
@@ -34,7 +34,7 @@ from marketsched.mechanisms.legal import Count, Finite, Named, Seed, legal
 ChannelPolicyMaker = Callable[[Channels, np.random.Generator], Policy]
 
 
-class ChannelGame:
+class ChannelGame(CoreGame):
     """Channels whose ports have owners.
 
     Parameters
@@ -71,7 +71,7 @@ class ChannelGame:
     (array([0.5, 1.8]), array([1. , 2.4]))
     """
 
-    core = ESDP.name
+    core = ESDP
 
     @legal
     def __init__(
@@ -86,48 +86,37 @@ class ChannelGame:
     ) -> None:
         if len(utilities.means) != channels.n_channels:
             raise InvalidParameterError(f"utilities of {len(utilities.means)} channels: expected {channels.n_channels}")
-        self.channels, self.policy = channels, policy
-        self.slots = slots
-        self.payment = payment
-        self.seed = seed
+        public = CorePublic(channels.capacities.astype(np.float64), slots, np.zeros(0, dtype=np.int64))
+        super().__init__(channels.n_ports, slots, payment, public)
+        self.channels, self.policy, self.seed = channels, policy, seed
         self._arrivals, self._utilities = arrivals, utilities
-        self.n_owners = channels.n_ports
-        none = np.zeros(0, dtype=np.int64)
-        self.public = CorePublic(channels.capacities.astype(np.float64), self.slots, none)
 
     def truth(self, owner: int) -> ChannelReport:
         """Return the true report of a port."""
         own = self.channels.requests[self.channels.ports == owner]
         return ChannelReport(own, np.ones(len(own), dtype=np.bool_))
 
-    def play(self, reports: Mapping[int, ChannelReport]) -> Iterator[OwnersSlot]:
-        """Yield the utilities of the ports in every slot under these reports.
-
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such port.
-        InvalidReportError
-            If a report is not legal, or no channel is offered.
-        """
-        believed, offered, worths = self._believed(all_reports(self, reports))
-        needs = np.maximum(self.channels.requests[offered], 1)
-        got = np.minimum(believed.requests, self.channels.requests[offered])
-        speeds = np.where(self.channels.requests[offered] > 0, got / needs, 1.0).min(axis=1)
+    def _begin(self, reports: list[ChannelReport]) -> tuple[Policy, Environment, Take]:
+        believed, offered, worths = self._believed(reports)
+        true = self.channels.requests[offered]
+        got = np.minimum(believed.requests, true)
+        speeds = np.where(true > 0, got / np.maximum(true, 1), 1.0).min(axis=1)
         source = _ToldUtilities(deepcopy(self._utilities), offered, speeds, worths)
         world = ChannelEnvironment(believed, deepcopy(self._arrivals), source, None)
-        policy = self.policy(believed, np.random.default_rng(self.seed))
         uses, totals = np.zeros(believed.n_channels), np.zeros(believed.n_channels)
         nothing = np.zeros(self.n_owners)
-        for _, outcome in slot_by_slot(policy, world, self.slots):
+
+        def take(decision: Any, outcome: SlotOutcome) -> OwnersSlot:
             selected, observed = outcome.feedback
             brought = np.bincount(believed.ports, weights=source.true * selected, minlength=self.n_owners)
             paid = nothing
             if self.payment != "none":
                 paid = displaced_utilities(believed, totals / np.maximum(uses, 1.0), selected, world.came)
-            uses += selected
-            totals += observed
-            yield OwnersSlot(brought.astype(np.float64), paid)
+            uses[:] += selected
+            totals[:] += observed
+            return OwnersSlot(brought.astype(np.float64), paid)
+
+        return self.policy(believed, np.random.default_rng(self.seed)), world, take
 
     def _believed(self, reports: Sequence[ChannelReport]) -> tuple[Channels, NDArray[np.int64], NDArray[np.float64]]:
         """Return the reported channels, the true channels they stand for, and the factors of their utilities."""

@@ -17,7 +17,7 @@ import pandas as pd
 from marketsched.agents.mesa_agent import MarketAgent, OwnersModel
 from marketsched.config.scenario import Scenario
 from marketsched.cores.agents.games import CoreGame, OwnersSlot
-from marketsched.cores.agents.reports import CoreLie, Honest
+from marketsched.cores.agents.reports import Honest, Strategy
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.legal import Whole
 
@@ -25,23 +25,13 @@ COLUMNS = ("owner", "strategy", "value", "payment", "utility")
 
 
 class CoreOwner(MarketAgent):
-    """Owner of a port or of jobs at an allocation core.
+    """Owner of a port or of jobs: number ``owner`` in the game, from 0 (``unique_id``: one more), with a ``strategy``.
 
-    Attributes
-    ----------
-    owner : int
-        Its number in the game, from 0; ``unique_id`` is one more.
-    strategy : CoreLie
-        How it reports.
-    truth, report : report of the core's kind
-        ``report`` is None until the first slot.
-    gained : float
-        True gain less true overhead in the last slot, credits.
-    value, payment, utility : float
-        Sums so far, credits.
+    ``truth`` and ``report`` are of the core's kind, ``report`` None until the first slot; ``gained`` is the true gain
+    less the true overhead of the last slot; ``value``, ``payment`` and ``utility`` are sums so far; all in credits.
     """
 
-    def __init__(self, model: CoreMarket, owner: int, strategy: CoreLie) -> None:
+    def __init__(self, model: CoreMarket, owner: int, strategy: Strategy) -> None:
         super().__init__(model, owner + 1)
         self.owner, self.strategy = owner, strategy
         self.truth: Any = model.game.truth(owner)
@@ -93,15 +83,15 @@ class CoreMarket(OwnersModel):
 
     Examples
     --------
-    >>> from marketsched.cores.agents.reports import ScaledWorth
-    >>> market = CoreMarket.of("esdp-default", 7, lies={0: ScaledWorth(2.0)})
+    >>> from marketsched.cores.agents.reports import CoreLie
+    >>> market = CoreMarket.of("esdp-default", 7, lies={0: CoreLie("utility", 2.0)})
     >>> for _ in range(100):
     ...     market.step()
     >>> market.slot, market.owners[0].report.worth, len(market.agents)
     (100, 2.0, 8)
     """
 
-    def __init__(self, game: CoreGame, strategies: Mapping[int, CoreLie] | None = None) -> None:
+    def __init__(self, game: CoreGame, strategies: Mapping[int, Strategy] | None = None) -> None:
         super().__init__(np.random.default_rng(0))  # all randomness is the game's
         self.game = game
         chosen = dict(strategies or {})
@@ -119,7 +109,7 @@ class CoreMarket(OwnersModel):
         *,
         policy: str | None = None,
         payment: str = "none",
-        lies: Mapping[int, CoreLie] | None = None,
+        lies: Mapping[int, Strategy] | None = None,
         data: str | PathLike[str] | None = None,
     ) -> CoreMarket:
         """Return the owners of a cluster scenario.
@@ -138,11 +128,6 @@ class CoreMarket(OwnersModel):
             Of owners that lie.
         data : path, optional
             Folder of recorded traces.
-
-        Raises
-        ------
-        InvalidParameterError, UnknownNameError
-            If the scenario is no cluster, or a part is not legal.
         """
         base = Scenario.of(scenario)
         if base.kind == "market":
@@ -156,15 +141,7 @@ class CoreMarket(OwnersModel):
         return sum(owner.value for owner in self.owners)
 
     def step(self) -> None:
-        """Play one slot; in the first, owners report.
-
-        Raises
-        ------
-        EventError
-            If the last slot was played.
-        InvalidReportError
-            If the core refuses a report.
-        """
+        """Play one slot; in the first, owners report. EventError if the last slot was played."""
         if self.slot >= self.game.slots:
             raise EventError(f"slot {self.slot + 1} lies beyond the last, {self.game.slots}: the market is over")
         if self._play is None:

@@ -10,62 +10,23 @@ named report the truth. The three kinds are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.reports import CorePublic, Report
-from marketsched.mechanisms.legal import Whole
+from marketsched.cores.agents.reports import CorePublic
+from marketsched.cores.core import Core
+from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.legal import Named, Whole
 
 
 class OwnersSlot(NamedTuple):
-    """The owners' results of one slot; arrays of shape (n_owners,), credits."""
+    """The owners' results of one slot or, summed up, of a whole game; arrays of shape (n_owners,), credits."""
 
     values: NDArray[np.float64]  # true gain less true overhead
-    payments: NDArray[np.float64]
-
-
-class CoreGame(Protocol):
-    """The interface of a core with owners, for the search and the Mesa model.
-
-    Attributes
-    ----------
-    core : str
-        Its name: which lies make sense.
-    n_owners, slots : int
-        How many owners there are, and T.
-    public : CorePublic
-        Public information of all owners.
-    """
-
-    core: str
-    n_owners: int
-    slots: int
-    public: CorePublic
-
-    def truth(self, owner: int) -> Any:
-        """Return the true report of an owner."""
-        ...
-
-    def play(self, reports: Mapping[int, Any]) -> Iterator[OwnersSlot]:
-        """Yield slot after slot if owners report so; those not named tell the truth."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OwnersTotal:
-    """The owners' results of a whole game.
-
-    Attributes
-    ----------
-    values, payments : ndarray of float, shape (n_owners,)
-        Sums over all slots, credits.
-    """
-
-    values: NDArray[np.float64]
     payments: NDArray[np.float64]
 
     @property
@@ -74,19 +35,64 @@ class OwnersTotal:
         return self.values - self.payments
 
 
-def play_out(game: CoreGame, reports: Mapping[int, Report]) -> OwnersTotal:
-    """Play a game to its end.
+Take = Callable[[Any, SlotOutcome], OwnersSlot]  # what owners get of a slot, from decision and outcome
+
+
+class CoreGame(ABC):
+    """A core with owners, for the search and the Mesa model.
+
+    Attributes
+    ----------
+    core : Core
+        Which lies and payments make sense.
+    n_owners, slots : int
+        How many owners there are, and T.
+    payment : str
+        One of ``core.payments``.
+    public : CorePublic
+        Public information of all owners.
+    """
+
+    core: ClassVar[Core]
+
+    def __init__(self, n_owners: int, slots: int, payment: str, public: CorePublic) -> None:
+        self.n_owners, self.slots, self.public = n_owners, slots, public
+        self.payment = Named(self.core.payments).check("payment", payment)
+
+    @abstractmethod
+    def truth(self, owner: int) -> Any:
+        """Return the true report of an owner."""
+
+    @abstractmethod
+    def _begin(self, reports: list[Any]) -> tuple[Policy, Environment, Take]:
+        """Return a fresh policy, the world as it is reported, and what owners get of a slot."""
+
+    def play(self, reports: Mapping[int, Any]) -> Iterator[OwnersSlot]:
+        """Yield slot after slot if owners report so; those not named tell the truth.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such owner, or the policy does not fit the payment or a report.
+        InvalidReportError
+            If a report is not legal.
+        """
+        for owner in reports:
+            Whole(0, self.n_owners - 1).check("owner", owner)
+        told = [reports[owner] if owner in reports else self.truth(owner) for owner in range(self.n_owners)]
+        policy, world, take = self._begin(told)
+        for decision, outcome in slot_by_slot(policy, world, self.slots):
+            yield take(decision, outcome)
+
+
+def play_out(game: CoreGame, reports: Mapping[int, Any]) -> OwnersSlot:
+    """Play a game to its end, and return the sums over all slots.
 
     Parameters
     ----------
     game : CoreGame
     reports : mapping of int to report
         Reports of owners that lie.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidReportError
-        If there is no such owner, or a report is not legal.
 
     Examples
     --------
@@ -101,17 +107,4 @@ def play_out(game: CoreGame, reports: Mapping[int, Report]) -> OwnersTotal:
     for slot in game.play(reports):
         values += slot.values
         payments += slot.payments
-    return OwnersTotal(values, payments)
-
-
-def all_reports(game: CoreGame, reports: Mapping[int, Any]) -> list[Any]:
-    """Return the reports of all owners, the truth for those not named.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no such owner.
-    """
-    for owner in reports:
-        Whole(0, game.n_owners - 1).check("owner", owner)
-    return [reports[owner] if owner in reports else game.truth(owner) for owner in range(game.n_owners)]
+    return OwnersSlot(values, payments)

@@ -17,21 +17,22 @@ none                 budgets are tokens that are not collected: spending costs t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Annotated
+from itertools import count
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.cores.agents.games import OwnersSlot, all_reports
+from marketsched.cores.agents.games import CoreGame, OwnersSlot, Take
 from marketsched.cores.agents.reports import CorePublic, JobReport
 from marketsched.cores.core import OPM
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
 from marketsched.mechanisms.allocation.opm.machine_environment import PAPER_SPEEDS, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
-from marketsched.mechanisms.allocation.payments import displaced_work, spent_prices
-from marketsched.mechanisms.allocation.slot_loop import Policy, slot_by_slot
+from marketsched.mechanisms.allocation.payments import displaced_work
+from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotOutcome
 from marketsched.mechanisms.arrays import count_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import Named, Seed, legal
@@ -39,7 +40,7 @@ from marketsched.mechanisms.legal import Named, Seed, legal
 SchedulerMaker = Callable[[NDArray[np.float64], int, np.random.Generator], Policy]
 
 
-class JobGame:
+class JobGame(CoreGame):
     """Machines of fluctuating speed whose jobs have owners.
 
     Parameters
@@ -74,7 +75,7 @@ class JobGame:
     (2, array([1.38, 2.48]))
     """
 
-    core = OPM.name
+    core = OPM
 
     @legal
     def __init__(
@@ -91,15 +92,12 @@ class JobGame:
     ) -> None:
         if not jobs.size:
             raise InvalidParameterError("jobs has none: expected at least one")
-        self.jobs, self.policy = jobs, policy
         self.prices = float_array("prices", prices, (availability.n_machines,), lowest=0.0).copy()
-        self.payment = payment
         self.owners = count_array("owners", np.arange(jobs.size) if owners is None else owners, jobs.size)
-        self.seed, self._rates = seed, rates
-        self.speeds, self.slots = speeds, jobs.horizon
-        self.n_owners = int(self.owners.max()) + 1
-        self._availability = availability
-        self.public = CorePublic(np.ones(self.prices.size), self.slots, np.zeros(0, dtype=np.int64))
+        public = CorePublic(np.ones(self.prices.size), jobs.horizon, np.zeros(0, dtype=np.int64))
+        super().__init__(int(self.owners.max()) + 1, jobs.horizon, payment, public)
+        self.jobs, self.policy, self.seed, self.speeds = jobs, policy, seed, speeds
+        self._rates, self._availability = rates, availability
 
     def truth(self, owner: int) -> tuple[JobReport, ...]:
         """Return the true report of an owner: of all its jobs, in their order."""
@@ -115,62 +113,39 @@ class JobGame:
             for j in np.flatnonzero(self.owners == owner).tolist()
         )
 
-    def play(self, reports: Mapping[int, tuple[JobReport, ...]]) -> Iterator[OwnersSlot]:
-        """Yield the utilities of the owners in every slot under these reports.
-
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such owner.
-        InvalidReportError
-            If a report is not legal.
-        """
-        reported = self._reported(all_reports(self, reports))
+    def _begin(self, reports: list[tuple[JobReport, ...]]) -> tuple[Policy, Environment, Take]:
+        reported, true, prices = self._reported(reports), self.jobs, self.prices
         rates_rng, policy_rng = np.random.default_rng(self.seed).spawn(2)
         rates_rng = rates_rng if self._rates is None else deepcopy(self._rates)
         world = MachineEnvironment(
-            reported, self.prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
+            reported, prices, deepcopy(self._availability), rates_rng, speeds=self.speeds, slots=self.slots
         )
-        policy = self.policy(self.prices, self.slots, policy_rng)
-        true, count = self.jobs, self.n_owners
         works, useful, spent = np.zeros(true.size), np.zeros(true.size), np.zeros(true.size)
-        for slot, (decision, outcome) in enumerate(slot_by_slot(policy, world, self.slots), start=1):
-            (work,) = outcome.feedback
-            charged = self._charged(reported, slot, np.asarray(decision), work, works, spent)
-            done = np.bincount(np.asarray(decision) + 1, weights=work, minlength=true.size + 1)[1:]
-            works += done
-            before = true.utilities(useful)
-            useful += np.where(slot <= true.deadlines, done, 0.0)
-            gained = true.utilities(useful) - before
-            yield OwnersSlot(
-                np.bincount(self.owners, weights=gained, minlength=count).astype(np.float64),
-                np.bincount(self.owners, weights=charged, minlength=count).astype(np.float64),
-            )
+        slots = count(1)
 
-    def _charged(
-        self,
-        reported: MachineJobs,
-        slot: int,
-        decision: NDArray[np.int64],
-        work: NDArray[np.float64],
-        works: NDArray[np.float64],
-        spent: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return what jobs pay for the slot, and add to ``spent`` what they spend."""
-        costs = spent_prices(decision, self.prices, reported.size)
-        charged = costs if self.payment == "spending" else np.zeros(reported.size)
-        if self.payment == "displaced work":
-            affordable = spent + self.prices.min() <= reported.budgets
-            waiting = (reported.arrivals < slot) & (reported.deadlines >= slot) & affordable
-            charged = displaced_work(decision, work, works, reported.weights, reported.exponents, waiting)
-        spent += costs
-        return charged
+        def take(decision: Any, outcome: SlotOutcome) -> OwnersSlot:
+            (work,) = outcome.feedback
+            slot, places = next(slots), np.asarray(decision) + 1  # 0: no job
+            costs, done = (np.bincount(places, weights=x, minlength=true.size + 1)[1:] for x in (prices, work))
+            charged = costs if self.payment == "spending" else np.zeros(true.size)
+            if self.payment == "displaced work":
+                affordable = spent + prices.min() <= reported.budgets
+                waiting = (reported.arrivals < slot) & (reported.deadlines >= slot) & affordable
+                charged = displaced_work(places - 1, work, works, reported.weights, reported.exponents, waiting)
+            spent[:] += costs
+            works[:] += done
+            before = true.utilities(useful)
+            useful[:] += np.where(slot <= true.deadlines, done, 0.0)
+            gained = true.utilities(useful) - before
+            of_owners = (np.bincount(self.owners, weights=x, minlength=self.n_owners) for x in (gained, charged))
+            return OwnersSlot(*(x.astype(np.float64) for x in of_owners))
+
+        return self.policy(prices, self.slots, policy_rng), world, take
 
     def _reported(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
         """Return the jobs as they are reported."""
-        jobs = self.jobs
-        deadlines, budgets = jobs.deadlines.copy(), jobs.budgets.copy()
-        weights, exponents = jobs.weights.copy(), jobs.exponents.copy()
+        jobs, terms = self.jobs, ("deadline", "budget", "weight", "exponent")
+        told = [each.copy() for each in (jobs.deadlines, jobs.budgets, jobs.weights, jobs.exponents)]
         for owner, report in enumerate(reports):
             own = np.flatnonzero(self.owners == owner)
             where = f"report of owner {owner}"
@@ -178,11 +153,9 @@ class JobGame:
                 raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a tuple of JobReport")
             if len(report) != own.size or [job.arrival for job in report] != jobs.arrivals[own].tolist():
                 raise InvalidReportError(f"{where} has {len(report)} jobs: expected its {own.size}, and their arrivals")
-            deadlines[own] = [job.deadline for job in report]
-            budgets[own] = [job.budget for job in report]
-            weights[own] = [job.weight for job in report]
-            exponents[own] = [job.exponent for job in report]
+            for array, term in zip(told, terms, strict=True):
+                array[own] = [getattr(job, term) for job in report]
         try:
-            return MachineJobs(jobs.arrivals, deadlines, budgets, weights, exponents)
+            return MachineJobs(jobs.arrivals, *told)
         except InvalidParameterError as problem:
             raise InvalidReportError(f"the reports together: {problem}") from problem

@@ -27,7 +27,7 @@ With ``payment="capacity prices"`` ports pay for what they hold, used or not, at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from fractions import Fraction
 from math import lcm
@@ -36,7 +36,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.games import OwnersSlot, all_reports
+from marketsched.cores.agents.games import CoreGame, OwnersSlot, Take
 from marketsched.cores.agents.reports import CorePublic, PortReport
 from marketsched.cores.core import OGASCHED
 from marketsched.mechanisms.allocation.arrivals import ArrivalProcess
@@ -44,7 +44,7 @@ from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.cluster_environment import ClusterEnvironment
 from marketsched.mechanisms.allocation.oga.oga import OgaSched
 from marketsched.mechanisms.allocation.payments import CapacityPrices
-from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.allocation.slot_loop import Environment, Policy, SlotOutcome
 from marketsched.mechanisms.arrays import bool_array, float_array
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Finite, Named, Whole, legal
@@ -54,7 +54,7 @@ FINEST = 24  # denominator of a worth
 PolicyMaker = Callable[[BipartiteCluster, int], Policy]
 
 
-class PortGame:
+class PortGame(CoreGame):
     """A bipartite cluster whose ports have owners.
 
     Parameters
@@ -73,16 +73,16 @@ class PortGame:
     Examples
     --------
     >>> from marketsched.cores.agents.games import play_out
-    >>> from marketsched.cores.agents.reports import ScaledRequirements
+    >>> from marketsched.cores.agents.reports import CoreLie
     >>> from marketsched.mechanisms.allocation import Fairness, RecordedArrivals
     >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
     >>> game = PortGame(cluster, RecordedArrivals([[1, 1]]), 1, lambda believed, horizon: Fairness(believed))
-    >>> lie = ScaledRequirements(3.0).report(game.truth(0), game.public)
+    >>> lie = CoreLie("requirements", 3.0).report(game.truth(0), game.public)
     >>> play_out(game, {}).values, play_out(game, {0: lie}).values
     (array([0.375, 0.375]), array([0.5625, 0.1875]))
     """
 
-    core = OGASCHED.name
+    core = OGASCHED
 
     @legal
     def __init__(
@@ -93,52 +93,39 @@ class PortGame:
         policy: PolicyMaker,
         payment: Annotated[str, Named(OGASCHED.payments)] = "none",
     ) -> None:
-        self.cluster, self.policy = cluster, policy
-        self.slots = Whole(1, LARGEST_WHOLE if arrivals.slots is None else arrivals.slots).check("slots", slots)
-        self.payment = payment
-        self._arrivals = arrivals
-        self.n_owners = cluster.n_ports
-        self.public = CorePublic(cluster.capacities, self.slots, cluster.channels.sum(axis=0))
+        total = Whole(1, LARGEST_WHOLE if arrivals.slots is None else arrivals.slots).check("slots", slots)
+        public = CorePublic(cluster.capacities, total, cluster.channels.sum(axis=0))
+        super().__init__(cluster.n_ports, total, payment, public)
+        self.cluster, self.policy, self._arrivals = cluster, policy, arrivals
 
     def truth(self, owner: int) -> PortReport:
         """Return the true report of a port."""
         return PortReport(self.cluster.requirements[owner], self.cluster.channels[owner])
 
-    def play(self, reports: Mapping[int, PortReport]) -> Iterator[OwnersSlot]:
-        """Yield the utilities of the ports in every slot under these reports.
-
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such port, or the policy does not fit the payment or a report.
-        InvalidReportError
-            If a report is not legal.
-        """
-        reported = all_reports(self, reports)
-        believed = believed_cluster(self.cluster, reported)
-        multiples = _multiples(reported)
+    def _begin(self, reports: list[PortReport]) -> tuple[Policy, Environment, Take]:
+        believed = believed_cluster(self.cluster, reports)
         policy = self.policy(believed, self.slots)
-        self._check(policy)
-        world = _ReportedEnvironment(believed, deepcopy(self._arrivals), multiples)
-        prices = CapacityPrices(believed) if self.payment != "none" else None
-        usable = _usable(self.cluster, believed)
-        paid = np.zeros(self.n_owners)
-        before: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
-        for decision, outcome in slot_by_slot(policy, world, self.slots):
-            flat = decision if decision.ndim == 1 else believed.layout.to_channels(decision)
-            if prices is not None:
-                if before is not None:  # the policy has learnt from the last slot: its step is known
-                    prices.settle(*before, policy.last_step)  # type: ignore[attr-defined]
-                paid = prices.charge(flat)
-                before = flat.copy(), outcome.feedback[0]
-            gain, overhead = self.cluster.channel_rewards(world.arrived, usable(flat))
-            yield OwnersSlot(gain - overhead, paid)
-
-    def _check(self, policy: Policy) -> None:
         if self.payment != "none" and (not isinstance(policy, OgaSched) or policy.peek):
             raise InvalidParameterError(
                 f"payment = {self.payment!r} with policy {policy.name!r}: expected ogasched, which has prices"
             )
+        world = _ReportedEnvironment(believed, deepcopy(self._arrivals), _multiples(reports))
+        prices = CapacityPrices(believed) if self.payment != "none" else None
+        usable, nothing = _usable(self.cluster, believed), np.zeros(self.n_owners)
+        held: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []  # of the last slot: amounts and arrivals
+
+        def take(decision: Any, outcome: SlotOutcome) -> OwnersSlot:
+            flat = decision if decision.ndim == 1 else believed.layout.to_channels(decision)
+            paid = nothing
+            if prices is not None:
+                if held:  # the policy has learnt from the last slot: its step is known
+                    prices.settle(*held.pop(), policy.last_step)  # type: ignore[attr-defined]
+                paid = prices.charge(flat)
+                held.append((flat.copy(), outcome.feedback[0]))
+            gain, overhead = self.cluster.channel_rewards(world.arrived, usable(flat))
+            return OwnersSlot(gain - overhead, paid)
+
+        return policy, world, take
 
 
 class _ReportedEnvironment(ClusterEnvironment):
@@ -163,18 +150,10 @@ class _ReportedEnvironment(ClusterEnvironment):
 def believed_cluster(cluster: BipartiteCluster, reports: Sequence[PortReport]) -> BipartiteCluster:
     """Return the cluster that ports describe by their reports; equal to the true one if all tell the truth.
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-        The true one: capacities, gains and overheads are the operator's, and known.
-    reports : sequence of PortReport, one for each port
-
-    Raises
-    ------
-    InvalidReportError
-        If a report is not legal.
+    Capacities, gains and overheads are the operator's, and known. InvalidReportError if a report is not legal.
     """
-    _check_reports(cluster, reports)
+    for port, report in enumerate(reports):
+        _check_report(cluster, report, f"report of port {port}")
     channels = np.stack([report.channels for report in reports])
     factors = np.array([report.coefficient for report in reports])
     degrees = np.maximum(channels.sum(axis=0), 1)
@@ -189,19 +168,17 @@ def believed_cluster(cluster: BipartiteCluster, reports: Sequence[PortReport]) -
     )
 
 
-def _check_reports(cluster: BipartiteCluster, reports: Sequence[PortReport]) -> None:
-    for port, report in enumerate(reports):
-        where = f"report of port {port}"
-        if not isinstance(report, PortReport):
-            raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a PortReport")
-        try:
-            float_array("requirements", report.requirements, (cluster.n_types,), lowest=0.0)
-            if not bool_array("channels", report.channels, (cluster.n_instances,)).any():
-                raise InvalidParameterError("channels has none: expected at least one")
-            Finite("(0, inf)").check("worth", report.worth)
-            Finite("(0, inf)").check("coefficient", report.coefficient)
-        except InvalidParameterError as problem:
-            raise InvalidReportError(f"{where}: {problem}") from problem
+def _check_report(cluster: BipartiteCluster, report: Any, where: str) -> None:
+    if not isinstance(report, PortReport):
+        raise InvalidReportError(f"{where} is a {type(report).__name__}: expected a PortReport")
+    try:
+        float_array("requirements", report.requirements, (cluster.n_types,), lowest=0.0)
+        if not bool_array("channels", report.channels, (cluster.n_instances,)).any():
+            raise InvalidParameterError("channels has none: expected at least one")
+        Finite("(0, inf)").check("worth", report.worth)
+        Finite("(0, inf)").check("coefficient", report.coefficient)
+    except InvalidParameterError as problem:
+        raise InvalidReportError(f"{where}: {problem}") from problem
 
 
 def _multiples(reports: Sequence[PortReport]) -> NDArray[np.int64]:

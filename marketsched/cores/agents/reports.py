@@ -4,25 +4,37 @@ A lie is a map ``report = lie.report(truth, public)``: pure, the truth is never 
 it returns is legal. Reports are of three kinds, one for each core; an owner of the OPM core may have
 several jobs, and then tells the same lie of each.
 
-============================= ========================================================================
-`PortReport` (OgaSched)       requirements a_l, edges, and how much its jobs are worth
-`ChannelReport` (ESDP)        requests of its channels, which of them it offers, and its utilities
-`JobReport` (OPM)             deadline, budget, weight and exponent of the utility curve
-============================= ========================================================================
+====================== =============== ===================================================================
+report                 family          the lie, of size x
+====================== =============== ===================================================================
+`PortReport`           requirements    needs x times as much of every type
+(OgaSched)             utility         a job is worth x times as much
+                       alpha           the coefficients alpha are x times the true ones; the core pools them
+                       hidden edges    conceals a share x of its edges, the most crowded instances first
+                       claimed edges   claims a share x of those it lacks, the least crowded first
+`ChannelReport`        requests        x units more of every type on every channel, between 1 and the capacity
+(ESDP)                 utility         every use brought x times its utility
+                       hidden edges    conceals a share x of its channels, the largest requests first
+`JobReport` (OPM)      budget          x times the budget
+                       deadline        a stay x times as long, one slot at least
+                       weight          x times the utility
+                       exponent        x times the exponent, at most 1
+====================== =============== ===================================================================
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.cores.core import ESDP, OGASCHED, OPM
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.legal import Named, OpenShare, Positive, PositiveShare, Whole, check_fields, legal
+from marketsched.mechanisms.legal import Finite, Range, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +99,6 @@ class JobReport:
     exponent: float
 
 
-Report = PortReport | ChannelReport | tuple[JobReport, ...]
-_Kind = TypeVar("_Kind", PortReport, ChannelReport)
-
-
 @dataclass(frozen=True, slots=True)
 class CorePublic:
     """Public information of all owners.
@@ -110,272 +118,175 @@ class CorePublic:
     crowds: NDArray[np.int64]
 
 
-class CoreLie(ABC):
-    """How an owner reports. A search may change ``factor``, where there is one."""
+class Strategy(Protocol):
+    """How an owner reports."""
 
-    family: ClassVar[str]
+    @property
+    def family(self) -> str:
+        """What kind of lie it is."""
+        ...
 
-    @abstractmethod
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return the owner's report.
-
-        Raises
-        ------
-        InvalidReportError
-            If the lie is none for this kind of truth.
-        """
+    def report(self, truth: Any, public: CorePublic) -> Any:
+        """Return the owner's report."""
+        ...
 
     def words(self) -> str:
-        """Return the lie in words: its family and its numbers."""
-        numbers = [f"{getattr(self, field.name):g}" for field in fields(self)]  # type: ignore[arg-type]
-        return " ".join([self.family, *numbers])
+        """Return it in words."""
+        ...
 
 
 @dataclass(frozen=True)
-class Honest(CoreLie):
+class Honest:
     """The truth."""
 
     family: ClassVar[str] = "truth"
 
-    def report(self, truth: Report, public: CorePublic) -> Report:
+    def report(self, truth: Any, public: CorePublic) -> Any:
         """Return the truth."""
         return truth
 
-
-@dataclass(frozen=True)
-class _Scaling(CoreLie):
-    """A lie with one number, by which one field of a report is multiplied, up to ``most``."""
-
-    factor: Positive
-    field: ClassVar[str]
-    kind: ClassVar[type[PortReport] | type[JobReport]]
-    most: ClassVar[float] = math.inf
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return the report, of the OPM core that of every job, with the field multiplied."""
-        if self.kind is JobReport:
-            return tuple(self._scaled(job) for job in _jobs(truth, self))
-        scaled: PortReport = self._scaled(_expect(truth, PortReport, self))
-        return scaled
-
-    def _scaled(self, report: Any) -> Any:
-        scaled = getattr(report, self.field) * self.factor
-        return replace(report, **{self.field: scaled if self.most == math.inf else min(self.most, scaled)})
-
-
-class ScaledRequirements(_Scaling):
-    """Needs ``factor`` times as much of every type as it really does (OgaSched)."""
-
-    family, field, kind = "requirements", "requirements", PortReport
-
-
-class ScaledWorth(_Scaling):
-    """Reports ``factor`` times its utility (OgaSched: of every job; ESDP: of every use)."""
-
-    family, field, kind = "utility", "worth", PortReport
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return a scaled worth."""
-        return self._scaled(truth) if isinstance(truth, ChannelReport) else super().report(truth, public)
-
-
-class ScaledCoefficient(_Scaling):
-    """Reports ``factor`` times the true coefficients alpha (OgaSched, which pools what ports report)."""
-
-    family, field, kind = "alpha", "coefficient", PortReport
+    def words(self) -> str:
+        """Return its name."""
+        return self.family
 
 
 @dataclass(frozen=True)
-class HiddenChannels(CoreLie):
-    """Conceals a share of its channels, at least one and never all.
+class CoreLie:
+    """A lie of one family, by its size; see the module.
 
-    With OgaSched those to the most crowded instances (ports per instance) go first, with ESDP those with the
-    largest requests; equals from the last.
+    Raises
+    ------
+    InvalidParameterError
+        If the size is not legal in the family.
+
+    Examples
+    --------
+    >>> CoreLie("exponent", 2.0).report((JobReport(0, 9, 5.0, 1.0, 0.7),), CorePublic(np.ones(1), 9, np.zeros(0)))
+    (JobReport(arrival=0, deadline=9, budget=5.0, weight=1.0, exponent=1.0),)
     """
 
-    share: OpenShare
-    family: ClassVar[str] = "hidden edges"
+    family: str
+    size: float
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        legal = _SIZES.get(self.family, Finite("(0, inf)"))
+        object.__setattr__(self, "size", legal.check(f"size of {self.family!r}", self.size))
 
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return a report with fewer channels; a port with a single one keeps it."""
-        if isinstance(truth, ChannelReport):
-            sizes = truth.requests.sum(axis=1).astype(np.float64)
-            return replace(truth, offered=self._kept(truth.offered, sizes))
-        port = _expect(truth, PortReport, self)
-        return replace(port, channels=self._kept(port.channels, public.crowds.astype(np.float64)))
+    def report(self, truth: Any, public: CorePublic) -> Any:
+        """Return the report, of the OPM core that of every job; InvalidReportError if the truth is of another core."""
+        several = isinstance(truth, tuple)
+        kind = type(truth[0]) if several and truth else type(truth)
+        if self.family not in _LIES.get(kind, {}):
+            fitting = " or ".join(kind.__name__ for kind, lies in _LIES.items() if self.family in lies)
+            raise InvalidReportError(f"{self.words()}: truth is a {kind.__name__}: expected a {fitting}")
+        change = _LIES[kind][self.family][0]
+        return tuple(change(job, self.size, public) for job in truth) if several else change(truth, self.size, public)
 
-    def _kept(self, channels: NDArray[np.bool_], burden: NDArray[np.float64]) -> NDArray[np.bool_]:
-        own = np.flatnonzero(channels)
-        count = min(max(1, round(self.share * own.size)), own.size - 1)
-        worst = own[np.argsort(burden[own], kind="stable")][own.size - count :] if count > 0 else own[:0]
-        kept = channels.copy()
-        kept[worst] = False
-        return kept
+    def words(self) -> str:
+        """Return family and size."""
+        return f"{self.family} {self.size:g}"
 
 
 @dataclass(frozen=True)
-class ClaimedChannels(CoreLie):
-    """Claims a share of the edges that it does not have (OgaSched): its allocation there is worth nothing."""
-
-    share: PositiveShare
-    family: ClassVar[str] = "claimed edges"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return a report with more edges, to the least crowded instances first."""
-        port = _expect(truth, PortReport, self)
-        missing = np.flatnonzero(~port.channels)
-        order = missing[np.argsort(public.crowds[missing], kind="stable")]
-        claimed = port.channels.copy()
-        claimed[order[: math.ceil(self.share * missing.size)]] = True
-        return replace(port, channels=claimed)
-
-
-@dataclass(frozen=True)
-class ShiftedRequests(CoreLie):
-    """Requests ``units`` more (or less) of every type on every channel (ESDP), up to the capacity.
-
-    Where it needs a type it requests 1 at least: without, the channel would do nothing.
-    """
-
-    units: int
-    family: ClassVar[str] = "requests"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "units", Whole(0).check("units + 2**20", self.units + 2**20) - 2**20)
-
-    def report(self, truth: Report, public: CorePublic) -> Report:
-        """Return shifted requests."""
-        own = _expect(truth, ChannelReport, self)
-        most = public.capacities.astype(np.int64)
-        return replace(own, requests=np.clip(own.requests + self.units, np.minimum(own.requests, 1), most))
-
-
-class ScaledBudget(_Scaling):
-    """Claims ``factor`` times its budget (OPM)."""
-
-    family, field, kind = "budget", "budget", JobReport
-
-
-class ScaledDeadline(_Scaling):
-    """Claims a stay ``factor`` times as long (OPM), one slot at least.
-
-    Work after the true deadline is worth nothing.
-    """
-
-    family, field, kind = "deadline", "deadline", JobReport
-
-    def _scaled(self, report: Any) -> Any:
-        stay = max(1, round((report.deadline - report.arrival) * self.factor))
-        return replace(report, deadline=report.arrival + stay)
-
-
-class ScaledWeight(_Scaling):
-    """Claims a utility ``factor`` times as high (OPM)."""
-
-    family, field, kind = "weight", "weight", JobReport
-
-
-class ScaledExponent(_Scaling):
-    """Claims a utility with ``factor`` times the exponent, at most 1 (OPM): less curved, if ``factor`` > 1."""
-
-    family, field, kind, most = "exponent", "exponent", JobReport, 1.0
-
-
-@dataclass(frozen=True)
-class Several(CoreLie):
+class Several:
     """Several lies at once, one after the other."""
 
     lies: tuple[CoreLie, ...]
     family: ClassVar[str] = "several"
 
-    def report(self, truth: Report, public: CorePublic) -> Report:
+    def report(self, truth: Any, public: CorePublic) -> Any:
         """Return the report with all lies."""
-        report = truth
         for lie in self.lies:
-            report = lie.report(report, public)
-        return report
+            truth = lie.report(truth, public)
+        return truth
 
     def words(self) -> str:
         """Return all lies in words."""
         return " and ".join(lie.words() for lie in self.lies)
 
 
-@legal
-def refined(lie: CoreLie, ratio: Positive) -> CoreLie | None:
-    """Return the lie with its factor multiplied by ``ratio``, or None if it has none.
+def refined(lie: Strategy, ratio: float) -> CoreLie | None:
+    """Return a lie whose size is a factor with ``ratio`` times that size, or None if it is none.
 
     Examples
     --------
-    >>> refined(ScaledBudget(2.0), 1.5)
-    ScaledBudget(factor=3.0)
+    >>> refined(CoreLie("budget", 2.0), 1.5)
+    CoreLie(family='budget', size=3.0)
     """
-    if not isinstance(lie, _Scaling):
-        return None
-    return replace(lie, factor=lie.factor * ratio)
+    return replace(lie, size=lie.size * ratio) if isinstance(lie, CoreLie) and lie.family not in _SIZES else None
 
 
-@legal
-def lies_for(core: Annotated[str, Named(tuple(_LIES))]) -> list[CoreLie]:
-    """Return the coarse grid of lies to try on a core, the most telling of each family first.
-
-    Parameters
-    ----------
-    core : {"ogasched", "esdp", "opm"}
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no such core.
-    """
-    return list(_LIES[core])
+def lies_for(core: str) -> list[Strategy]:
+    """Return the coarse grid of lies to try on a core, the most telling of each family first."""
+    return [CoreLie(family, size) for family, (_, sizes) in _LIES[_KINDS[core]].items() for size in sizes]
 
 
-def _scalings(kind: type[_Scaling], *factors: float) -> list[CoreLie]:
-    return [kind(factor) for factor in factors]
+_Change = Callable[[Any, Any, CorePublic], Any]  # of a report, by a size
 
 
-_LIES: dict[str, list[CoreLie]] = {
-    "ogasched": [
-        *_scalings(ScaledRequirements, 2.0, 0.5, 4.0, 0.8, 1.25, 0.25, 16.0),
-        *_scalings(ScaledWorth, 2.0, 0.5, 5.0),
-        *_scalings(ScaledCoefficient, 2.0, 0.5, 5.0),
-        *(HiddenChannels(share) for share in (0.25, 0.5, 0.75)),
-        *(ClaimedChannels(share) for share in (0.5, 1.0)),
-    ],
-    "esdp": [
-        *(ShiftedRequests(units) for units in (-1, 1, -2)),
-        *_scalings(ScaledWorth, 2.0, 0.5, 5.0),
-        *(HiddenChannels(share) for share in (0.25, 0.5, 0.75)),
-    ],
-    "opm": [
-        *_scalings(ScaledBudget, 2.0, 0.5, 5.0, 0.25),
-        *_scalings(ScaledDeadline, 0.5, 1.5, 2.0, 0.75),
-        *_scalings(ScaledWeight, 2.0, 0.5, 5.0, 20.0),
-        *_scalings(ScaledExponent, 1.25, 0.8, 1.5),
-    ],
+def _scaled(field: str, most: float = math.inf) -> _Change:
+    """Multiply one field of a report, up to ``most``."""
+
+    def change(report: Any, factor: float, public: CorePublic) -> Any:
+        value = getattr(report, field) * factor
+        return replace(report, **{field: value if most == math.inf else min(most, value)})
+
+    return change
+
+
+def _stay(job: JobReport, factor: float, public: CorePublic) -> JobReport:
+    return replace(job, deadline=job.arrival + max(1, round((job.deadline - job.arrival) * factor)))
+
+
+def _shifted(own: ChannelReport, units: int, public: CorePublic) -> ChannelReport:
+    """Shift requests; of a type that it needs it requests 1 at least: without, the channel would do nothing."""
+    most = public.capacities.astype(np.int64)
+    return replace(own, requests=np.clip(own.requests + units, np.minimum(own.requests, 1), most))
+
+
+def _hidden(own: Any, share: float, public: CorePublic) -> Any:
+    """Conceal edges, one at least and never all: of equals the last; a port with a single one keeps it."""
+    port = isinstance(own, PortReport)
+    field, burden = ("channels", public.crowds) if port else ("offered", own.requests.sum(axis=1))
+    kept = getattr(own, field).copy()
+    places = np.flatnonzero(kept)
+    count = max(0, min(max(1, round(share * places.size)), places.size - 1))
+    order = places[np.argsort(burden[places].astype(np.float64), kind="stable")]
+    kept[order[places.size - count :]] = False
+    return replace(own, **{field: kept})
+
+
+def _claimed(port: PortReport, share: float, public: CorePublic) -> PortReport:
+    missing = np.flatnonzero(~port.channels)
+    order = missing[np.argsort(public.crowds[missing], kind="stable")]
+    claimed = port.channels.copy()
+    claimed[order[: math.ceil(share * missing.size)]] = True
+    return replace(port, channels=claimed)
+
+
+_SIZES: dict[str, Range[Any]] = {  # of other families: a factor
+    "requests": Whole(-(2**20), 2**20),
+    "hidden edges": Finite("(0, 1)"),
+    "claimed edges": Finite("(0, 1]"),
 }
-
-
-def _expect(truth: Report, kind: type[_Kind], lie: CoreLie) -> _Kind:
-    if not isinstance(truth, kind):
-        raise InvalidReportError(f"{lie.words()}: truth is a {_named(truth)}, expected a {kind.__name__}")
-    return truth
-
-
-def _jobs(truth: Report, lie: CoreLie) -> tuple[JobReport, ...]:
-    if not isinstance(truth, tuple):
-        raise InvalidReportError(f"{lie.words()}: truth is a {_named(truth)}, expected a tuple of JobReport")
-    return truth
-
-
-def _named(truth: Any) -> str:
-    return type(truth).__name__
+_KINDS: dict[str, type] = {OGASCHED.name: PortReport, ESDP.name: ChannelReport, OPM.name: JobReport}
+_LIES: dict[type, dict[str, tuple[_Change, tuple[float, ...]]]] = {
+    PortReport: {
+        "requirements": (_scaled("requirements"), (2.0, 0.5, 4.0, 0.8, 1.25, 0.25, 16.0)),
+        "utility": (_scaled("worth"), (2.0, 0.5, 5.0)),
+        "alpha": (_scaled("coefficient"), (2.0, 0.5, 5.0)),
+        "hidden edges": (_hidden, (0.25, 0.5, 0.75)),
+        "claimed edges": (_claimed, (0.5, 1.0)),
+    },
+    ChannelReport: {
+        "requests": (_shifted, (-1, 1, -2)),
+        "utility": (_scaled("worth"), (2.0, 0.5, 5.0)),
+        "hidden edges": (_hidden, (0.25, 0.5, 0.75)),
+    },
+    JobReport: {
+        "budget": (_scaled("budget"), (2.0, 0.5, 5.0, 0.25)),
+        "deadline": (_stay, (0.5, 1.5, 2.0, 0.75)),
+        "weight": (_scaled("weight"), (2.0, 0.5, 5.0, 20.0)),
+        "exponent": (_scaled("exponent", 1.0), (1.25, 0.8, 1.5)),
+    },
+}

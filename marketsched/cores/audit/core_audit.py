@@ -21,7 +21,7 @@ import pandas as pd
 from marketsched.config.scenario import Scenario
 from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.audit.searching import Progress, ScoredLie, World, search_core_lies
-from marketsched.cores.audit.worlds import PublishedGames
+from marketsched.cores.audit.worlds import PUBLISHED, PublishedGames
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.results.paired_statistics import Estimate
 from marketsched.results.result import Result, versions
@@ -29,6 +29,8 @@ from marketsched.results.result import Result, versions
 if TYPE_CHECKING:
     from marketsched.cores.sections.core import ClusterCore
     from marketsched.cores.sections.policies import PolicyChoice
+
+Data = str | PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +43,12 @@ class AuditCase:
     world: World
 
 
-PUBLISHED = {
-    "ogasched": {
-        "ogasched": ("none", "capacity prices"),
-        "fairness": ("none",),
-        "drf": ("none",),
-        "binpacking": ("none",),
-    },
-    "esdp": {
-        "esdp": ("none", "displaced utility"),
-        "cucb": ("none", "displaced utility"),
-        "hauf": ("none",),
-        "lcf": ("none",),
-        "lwtf": ("none",),
-    },
-    "opm": {
-        "opm": ("none", "displaced work", "spending"),
-        "fair": ("none", "spending"),
-        "deadline-aware": ("none", "spending"),
-    },
-}  # payments of each policy, by core
-
-
 def published_cases() -> list[AuditCase]:
     """Return the cases of the product's own table: every core with and without payments, and the policies beside it."""
     return [
         AuditCase(core, policy, payment, PublishedGames(core, policy, payment))
         for core, policies in PUBLISHED.items()
-        for policy, payments in policies.items()
+        for policy, (_, payments) in policies.items()
         for payment in payments
     ]
 
@@ -81,7 +61,7 @@ def audit_cores(
     search_worlds: int = 4,
     fresh_worlds: int = 20,
     confidence: float = 0.95,
-    data: str | PathLike[str] | None = None,
+    data: Data = None,
     progress: Progress | None = None,
 ) -> Result:
     """Search the policies of a cluster scenario for lies that pay, without payments and with those that fit.
@@ -117,53 +97,39 @@ def audit_cores(
         for choice in choices
         for payment in world.payments(choice)
     ]
-    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
-    about = {"scenario": base.name, "core": core.core}
-    return _audited(cases, about, {"scenario.yaml": base.to_yaml()}, seed=seed, progress=progress, **options)
+    options = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
+    about = {"scenario": base.name, "core": core.core, "seed": seed}
+    return _audited(cases, about, {"scenario.yaml": base.to_yaml()}, progress, **options)
 
 
-def audit_published(
-    policies: Sequence[str] | None = None,
-    *,
-    seed: int = 0,
-    search_worlds: int = 16,
-    fresh_worlds: int = 40,
-    confidence: float = 0.95,
-    progress: Progress | None = None,
-) -> Result:
+def audit_published(policies: Sequence[str] | None = None, **options: Any) -> Result:
     """Search the policies of all cores for lies that pay, in the worlds of docs/allocation.md.
 
     Parameters
     ----------
     policies : sequence of str, optional
-        Of `published_cases`; None: all.
-    seed, search_worlds, fresh_worlds, confidence, progress
-        As in `core_lies_table`. A policy's figures do not depend on what else is audited.
+        Of `published_cases`; None: all. A policy's figures do not depend on what else is audited.
+    **options
+        As of `core_lies_table`.
 
     Returns
     -------
     Result
         As `audit_cores`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such policy.
     """
-    cases, names = published_cases(), None if policies is None else list(policies)
+    cases = published_cases()
     known = list(dict.fromkeys(case.policy for case in cases))
-    for name in names or ():
+    names = known if policies is None else list(policies)
+    for name in names:
         if name not in known:
             raise UnknownNameError(place="policy", value=name, legal=f"one of {', '.join(known)}")
-    chosen = [case for case in cases if names is None or case.policy in names]
-    options: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds, "confidence": confidence}
-    about = {"scenario": "published worlds", "core": "all"}
-    return _audited(chosen, about, {}, seed=seed, progress=progress, **options)
+    options = {"search_worlds": 16, "fresh_worlds": 40, "confidence": 0.95, **options}
+    seed, progress = options.pop("seed", 0), options.pop("progress", None)
+    about = {"scenario": "published worlds", "core": "all", "seed": seed}
+    return _audited([case for case in cases if case.policy in names], about, {}, progress, **options)
 
 
-def _scenario_game(
-    cluster: ClusterCore, choice: PolicyChoice, payment: str, data: str | PathLike[str] | None, seed: int
-) -> CoreGame:
+def _scenario_game(cluster: ClusterCore, choice: PolicyChoice, payment: str, data: Data, seed: int) -> CoreGame:
     """Return the game of a seed, which is folded to those of a run."""
     return cluster.world(seed % 2**53, data=data).game(choice, payment)
 
@@ -172,25 +138,17 @@ def _audited(
     cases: Sequence[AuditCase],
     about: dict[str, Any],
     files: dict[str, str],
-    *,
-    seed: int,
     progress: Progress | None,
     **options: Any,
 ) -> Result:
     """Return the table of all cases, the best of each, and how it was made."""
-    table = core_lies_table(cases, seed=seed, progress=progress, **options)
+    table = core_lies_table(cases, seed=about["seed"], progress=progress, **options)
     best = table[table["best"]].reset_index(drop=True)
-    return Result("core-lies", {"lies": table}, best, {**about, "seed": seed, **options, "versions": versions()}, files)
+    return Result("core-lies", {"lies": table}, best, {**about, **options, "versions": versions()}, files)
 
 
 def core_lies_table(
-    cases: Sequence[AuditCase] | None = None,
-    *,
-    search_worlds: int = 16,
-    fresh_worlds: int = 40,
-    confidence: float = 0.95,
-    seed: int = 0,
-    progress: Progress | None = None,
+    cases: Sequence[AuditCase] | None = None, *, progress: Progress | None = None, **options: Any
 ) -> pd.DataFrame:
     """Search every case for lies, and return one row per case and family.
 
@@ -198,8 +156,10 @@ def core_lies_table(
     ----------
     cases : sequence of Case, optional
         `published_cases` by default.
-    search_worlds, fresh_worlds, confidence, seed, progress
-        As in `search_core_lies`; ``progress`` is called with ``("core policy payment", plays of this case)``.
+    progress : callable, optional
+        Called with ``("core policy payment", plays of this case)``.
+    **options
+        ``seed``, ``search_worlds``, ``fresh_worlds`` and ``confidence``, as in `search_core_lies`.
 
     Returns
     -------
@@ -222,15 +182,8 @@ def core_lies_table(
         raise InvalidParameterError("cases is empty: expected at least one")
     rows = []
     for case in chosen:
-        found = search_core_lies(
-            case.world,
-            search_worlds=search_worlds,
-            fresh_worlds=fresh_worlds,
-            confidence=confidence,
-            seed=seed,
-            progress=None if progress is None else _progress_of(case, progress),
-        )
-        rows += [_row(case, scored) for scored in found]
+        tell = None if progress is None else _progress_of(case, progress)
+        rows += [_row(case, scored) for scored in search_core_lies(case.world, progress=tell, **options)]
     return pd.DataFrame(rows)
 
 
@@ -244,8 +197,8 @@ def _row(case: AuditCase, scored: ScoredLie) -> dict[str, object]:
         "core": case.core,
         "policy": case.policy,
         "payment": case.payment,
-        "family": scored.family,
-        "lie": scored.words,
+        "family": scored.lie.family,
+        "lie": scored.lie.words(),
         "best": scored.best,
         **_percent("gain", scored.gain_share),
         **_percent("of_value", scored.value_share),

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.cores.agents.games import CoreGame, OwnersTotal, play_out
-from marketsched.cores.agents.reports import CoreLie, Honest, Several, lies_for, refined
+from marketsched.cores.agents.games import CoreGame, OwnersSlot, play_out
+from marketsched.cores.agents.reports import Honest, Several, Strategy, lies_for, refined
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Natural, OpenShare, Seed, Whole, legal
 from marketsched.results.paired_statistics import Estimate, ratio_of_means
@@ -45,9 +45,7 @@ class ScoredLie:
 
     Attributes
     ----------
-    lie : CoreLie
-    family, words : str
-        What kind of lie, and with which numbers.
+    lie : CoreLie or Several
     searched_gain : float
         Mean gain on the worlds of the search, credits: biased upwards.
     gain : Estimate
@@ -68,9 +66,7 @@ class ScoredLie:
         Whether the search took this for the best lie of all.
     """
 
-    lie: CoreLie
-    family: str
-    words: str
+    lie: Strategy
     searched_gain: float
     gain: Estimate
     gain_share: Estimate | None
@@ -92,7 +88,7 @@ class ScoredLie:
 class _Candidate:
     """A lie and its gains on the first search worlds."""
 
-    lie: CoreLie
+    lie: Strategy
     gains: list[float] = field(default_factory=list)
 
     @property
@@ -101,45 +97,39 @@ class _Candidate:
 
 
 class _Plays:
-    """Games played so far: truth and lies in the same worlds."""
+    """Games of the worlds of some seeds: truth and lies of an owner in the same ones."""
 
     def __init__(self, world: World, owner: int, seeds: Sequence[int], progress: Progress | None) -> None:
-        self._world, self._owner, self._seeds, self._progress = world, owner, seeds, progress
-        self._truths: dict[int, OwnersTotal] = {}
-        self._games: dict[int, CoreGame] = {}
-        self.plays = 0
+        self._world, self.owner, self._seeds, self._progress = world, owner, seeds, progress
+        self._known: dict[int, tuple[CoreGame, OwnersSlot]] = {}
+        self._plays = 0
 
-    def game(self, place: int) -> CoreGame:
-        """Return the game of a world."""
-        if place not in self._games:
-            self._games[place] = self._world(self._seeds[place])
-            Whole(0, self._games[place].n_owners - 1).check("owner", self._owner)
-        return self._games[place]
+    def truth(self, place: int) -> tuple[CoreGame, OwnersSlot]:
+        """Return the game of a world, and what the truth brings in it."""
+        if place not in self._known:
+            game = self._world(self._seeds[place])
+            Whole(0, game.n_owners - 1).check("owner", self.owner)
+            self._known[place] = game, self._play(game, None)
+        return self._known[place]
 
-    def truth(self, place: int) -> OwnersTotal:
-        """Return what the truth brings in a world."""
-        if place not in self._truths:
-            self._truths[place] = self._play(place, {})
-        return self._truths[place]
-
-    def lie(self, place: int, lie: CoreLie) -> OwnersTotal:
+    def lie(self, place: int, lie: Strategy) -> OwnersSlot:
         """Return what a lie brings in a world."""
-        game = self.game(place)
-        return self._play(place, {self._owner: lie.report(game.truth(self._owner), game.public)})
+        return self._play(self.truth(place)[0], lie)
 
-    def gain(self, place: int, lie: CoreLie) -> float:
+    def gain(self, place: int, lie: Strategy) -> float:
         """Return what a lie gains in a world."""
-        return gain_of(self.truth(place), self.lie(place, lie), self._owner)
+        return gain_of(self.truth(place)[1], self.lie(place, lie), self.owner)
 
-    def _play(self, place: int, reports: dict[int, Any]) -> OwnersTotal:
-        total = play_out(self.game(place), reports)
-        self.plays += 1
+    def _play(self, game: CoreGame, lie: Strategy | None) -> OwnersSlot:
+        told = {} if lie is None else {self.owner: lie.report(game.truth(self.owner), game.public)}
+        total = play_out(game, told)
+        self._plays += 1
         if self._progress is not None:
-            self._progress("play", self.plays)
+            self._progress("play", self._plays)
         return total
 
 
-def gain_of(truth: OwnersTotal, lie: OwnersTotal, owner: int) -> float:
+def gain_of(truth: OwnersSlot, lie: OwnersSlot, owner: int) -> float:
     """Return an owner's utility of a lie less that of the truth; what rounding alone may bring is none."""
     honest, gained = float(truth.utilities[owner]), float(lie.utilities[owner] - truth.utilities[owner])
     return 0.0 if abs(gained) <= ROUNDING * max(1.0, abs(honest)) else gained
@@ -148,7 +138,7 @@ def gain_of(truth: OwnersTotal, lie: OwnersTotal, owner: int) -> float:
 @legal
 def search_core_lies(
     world: World,
-    lies: Iterable[CoreLie] | None = None,
+    lies: Iterable[Strategy] | None = None,
     *,
     owner: Natural = 0,
     search_worlds: Annotated[int, Whole(FIRST)] = 16,
@@ -181,43 +171,30 @@ def search_core_lies(
     list of ScoredLie
         The best of all (marked ``best``; by the search, not by these scores) first, then the best of the
         other families in the order of the search.
-
-    Raises
-    ------
-    InvalidReportError
-        If a lie does not fit the core.
     """
-    seeds = _seeds(seed, search_worlds + fresh_worlds)
-    plays = _Plays(world, owner, seeds[:search_worlds], progress)
-    grid = lies_for(plays.game(0).core) if lies is None else list(lies)
+    plays = _Plays(world, owner, _seeds(seed, search_worlds + fresh_worlds), progress)
+    grid = lies_for(plays.truth(0)[0].core.name) if lies is None else list(lies)
     if not grid or any(isinstance(lie, Honest) for lie in grid):
         raise InvalidParameterError("lies is empty or has the truth among them: expected at least one lie")
     heads = _chosen(plays, grid, search_worlds)
-    fresh = _Plays(world, owner, seeds[search_worlds:], progress)
-    fresh.plays = plays.plays
     shared = 1.0 - (1.0 - confidence) / len(heads)
-    return [_scored(fresh, head, owner, fresh_worlds, (confidence, shared), head is heads[0]) for head in heads]
+    fresh = range(search_worlds, search_worlds + fresh_worlds)
+    return [_scored(plays, head, fresh, (confidence, shared), head is heads[0]) for head in heads]
 
 
 @legal
 def score_lie(
     world: World,
-    lie: CoreLie,
+    lie: Strategy,
     *,
     owner: Natural = 0,
     worlds: Annotated[int, Whole(FEWEST_FRESH)] = 40,
     confidence: OpenShare = 0.95,
     seed: Seed = 0,
 ) -> ScoredLie:
-    """Score one lie that was chosen beforehand; parameters as in `search_core_lies`.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidReportError
-        As there.
-    """
+    """Score one lie that was chosen beforehand; parameters as in `search_core_lies`."""
     plays = _Plays(world, owner, _seeds(seed, worlds), None)
-    return _scored(plays, _Candidate(lie, [0.0]), owner, worlds, (confidence, confidence), False)
+    return _scored(plays, _Candidate(lie, [0.0]), range(worlds), (confidence, confidence), False)
 
 
 def _seeds(seed: int, count: int) -> list[int]:
@@ -225,7 +202,7 @@ def _seeds(seed: int, count: int) -> list[int]:
     return [int(child.generate_state(1, np.uint64)[0] >> 1) for child in np.random.SeedSequence(seed).spawn(count)]
 
 
-def _chosen(plays: _Plays, grid: Sequence[CoreLie], worlds: int) -> list[_Candidate]:
+def _chosen(plays: _Plays, grid: Sequence[Strategy], worlds: int) -> list[_Candidate]:
     """Return the best candidate of all, and of every other family, after race, refinement and combination."""
     alive = [_Candidate(lie) for lie in grid]
     n = FIRST
@@ -234,7 +211,9 @@ def _chosen(plays: _Plays, grid: Sequence[CoreLie], worlds: int) -> list[_Candid
             _play_up_to(plays, candidate, n)
         if n == worlds:
             break
-        alive = _better_half(alive)
+        kept = _heads(alive)
+        half = sorted(alive, key=_order)[: (len(alive) + 1) // 2]
+        alive = kept + [candidate for candidate in half if candidate not in kept]
         n = min(2 * n, worlds)
     heads = [_refined(plays, head, worlds) for head in _heads(alive)]
     paying = [head for head in heads if head.mean > 0.0][:3]
@@ -262,13 +241,6 @@ def _heads(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     return list(heads.values())
 
 
-def _better_half(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the better half, and the best of every family."""
-    kept = _heads(candidates)
-    ranked = sorted(candidates, key=_order)[: (len(candidates) + 1) // 2]
-    return kept + [candidate for candidate in ranked if candidate not in kept]
-
-
 def _refined(plays: _Plays, head: _Candidate, worlds: int) -> _Candidate:
     """Return the best of a lie and of its neighbours in the factor, nearer and nearer."""
     best = head
@@ -285,37 +257,29 @@ def _refined(plays: _Plays, head: _Candidate, worlds: int) -> _Candidate:
 
 
 def _scored(
-    plays: _Plays, head: _Candidate, owner: int, worlds: int, confidences: tuple[float, float], best: bool
+    plays: _Plays, head: _Candidate, places: Sequence[int], confidences: tuple[float, float], best: bool
 ) -> ScoredLie:
-    """Return a candidate's score on the worlds of ``plays``; of the confidences the second decides whether it pays."""
-    confidence, shared = confidences
-    gains, honest, valued, before, after = (np.empty(worlds) for _ in range(5))
-    for place in range(worlds):
-        truth, lie = plays.truth(place), plays.lie(place, head.lie)
-        gains[place], honest[place] = gain_of(truth, lie, owner), truth.utilities[owner]
-        valued[place] = truth.values[owner]
-        before[place], after[place] = _others(truth, owner), _others(lie, owner)
-    gain = ratio_of_means(gains, np.ones(worlds), confidence=confidence)
+    """Return a candidate's score on some worlds; of the confidences the second decides whether it pays."""
+    (confidence, shared), owner, rows = confidences, plays.owner, []
+    for place in places:
+        (_, truth), lie = plays.truth(place), plays.lie(place, head.lie)
+        others = (float(np.delete(total.values, owner).sum()) for total in (truth, lie))
+        rows.append((gain_of(truth, lie, owner), truth.utilities[owner], truth.values[owner], *others))
+    gains, honest, valued, before, after = np.array(rows).T
+    ones = np.ones(gains.size)
     return ScoredLie(
         head.lie,
-        head.lie.family,
-        head.lie.words(),
         head.mean,
-        gain,
+        ratio_of_means(gains, ones, confidence=confidence),
         _share(gains, honest, confidence),
         _share(gains, valued, confidence),
         _share(after - before, before, confidence),
         float(honest.mean()),
         float(valued.mean()),
-        worlds,
-        ratio_of_means(gains, np.ones(worlds), confidence=shared).low > 0.0,
+        gains.size,
+        ratio_of_means(gains, ones, confidence=shared).low > 0.0,
         best,
     )
-
-
-def _others(total: OwnersTotal, owner: int) -> float:
-    """Return the value of all others."""
-    return float(np.delete(total.values, owner).sum())
 
 
 def _share(part: NDArray[np.float64], whole: NDArray[np.float64], confidence: float) -> Estimate | None:

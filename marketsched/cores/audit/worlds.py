@@ -19,12 +19,10 @@ jobs  OPM's: 8 machines (speeds and availability of the paper), prices 0.3-1, 24
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marketsched.cores.agents.games import CoreGame
 from marketsched.cores.core import CORES, ESDP, OGASCHED, OPM
@@ -42,24 +40,28 @@ from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.legal import Named
 from marketsched.mechanisms.randomness import checked_seed
 
-
-@dataclass(frozen=True, slots=True)
-class WorldFamily:
-    """A core's family of worlds.
-
-    Attributes
-    ----------
-    draw : function of (Generator, int)
-        Return the world of so many slots.
-    slots : int
-        T; of OPM the slots in which jobs arrive.
-    policies : mapping of str to str
-        Names in the table, and the policies as a scenario writes them.
-    """
-
-    draw: Callable[[np.random.Generator, int], CoreWorld]
-    slots: int
-    policies: Mapping[str, str]
+_FREE = ("none",)
+# By core and by name in the table: the policy as a scenario writes it, and its payments.
+PUBLISHED: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
+    OGASCHED.name: {
+        "ogasched": ("ogasched", OGASCHED.payments),
+        "fairness": ("fairness", _FREE),
+        "drf": ("drf", _FREE),
+        "binpacking": ("binpacking", _FREE),
+    },
+    ESDP.name: {
+        "esdp": ("esdp:exploration=log:arrivals=plan", ESDP.payments),
+        "cucb": ("cucb", ESDP.payments),
+        "hauf": ("highest-utility-first", _FREE),
+        "lcf": ("lowest-cost-first", _FREE),
+        "lwtf": ("longest-waiting-first", _FREE),
+    },
+    OPM.name: {
+        "opm": ("opm:primal_step=0.05:dual_step=0.05:gamma=0.5", OPM.payments),
+        "fair": ("fair", ("none", "spending")),
+        "deadline-aware": ("deadline-aware", ("none", "spending")),
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ class PublishedGames:
     Parameters
     ----------
     core : str
-        Of `FAMILIES`.
+        Of `PUBLISHED`.
     policy : str, optional
-        Of the family's; None: the one that has the core's name.
+        Of the core's; None: the one that has the core's name.
     payment : str
         That the core has.
     slots : int, optional
-        In place of the family's.
+        In place of the family's; of OPM the slots in which jobs arrive.
     """
 
     core: str
@@ -85,11 +87,11 @@ class PublishedGames:
 
     def __call__(self, seed: int) -> CoreGame:
         """Return the game of a seed."""
-        family = FAMILIES[Named(tuple(CORES)).check("core", self.core)]
-        name = Named(tuple(family.policies)).check("policy", self.policy or self.core)
-        (choice,) = policy_choices([family.policies[name]], self.core)
-        world = family.draw(np.random.default_rng(checked_seed(seed)), self.slots or family.slots)
-        return world.game(choice, self.payment)
+        draw, slots = _FAMILIES[Named(tuple(CORES)).check("core", self.core)]
+        policies = PUBLISHED[self.core]
+        name = Named(tuple(policies)).check("policy", self.policy or self.core)
+        (choice,) = policy_choices([policies[name][0]], self.core)
+        return draw(np.random.default_rng(checked_seed(seed)), self.slots or slots).game(choice, self.payment)
 
 
 def _ports(rng: np.random.Generator, slots: int) -> CoreWorld:
@@ -133,38 +135,14 @@ def _jobs(rng: np.random.Generator, slots: int) -> CoreWorld:
     )
     prices, availability = jobs_rng.uniform(0.3, 1.0, n_machines), GammaAvailability(n_machines, availability_rng)
     share = np.full(n_machines, availability.share)
-    machines = Machines(availability, share, _mean_rates(share), prices, PAPER_SPEEDS)
+    up, down = np.mean(PAPER_SPEEDS, axis=1)
+    machines = Machines(availability, share, share * up + (1.0 - share) * down, prices, PAPER_SPEEDS)
     speeds_rng, draws_rng = np.random.default_rng(int(policy_rng.integers(2**31))).spawn(2)
     return OpmWorld(machines, jobs, jobs.horizon, speeds_rng, draws_rng, owners=np.arange(n_jobs) % n_owners)
 
 
-def _mean_rates(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    up, down = np.mean(PAPER_SPEEDS, axis=1)
-    return np.asarray(share * up + (1.0 - share) * down)
-
-
-FAMILIES: Mapping[str, WorldFamily] = MappingProxyType(
-    {
-        OGASCHED.name: WorldFamily(_ports, 200, {name: name for name in ("ogasched", "fairness", "drf", "binpacking")}),
-        ESDP.name: WorldFamily(
-            _channels,
-            200,
-            {
-                "esdp": "esdp:exploration=log:arrivals=plan",
-                "cucb": "cucb",
-                "hauf": "highest-utility-first",
-                "lcf": "lowest-cost-first",
-                "lwtf": "longest-waiting-first",
-            },
-        ),
-        OPM.name: WorldFamily(
-            _jobs,
-            150,
-            {
-                "opm": "opm:primal_step=0.05:dual_step=0.05:gamma=0.5",
-                "fair": "fair",
-                "deadline-aware": "deadline-aware",
-            },
-        ),
-    }
-)
+_FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], CoreWorld], int]] = {  # with slots
+    OGASCHED.name: (_ports, 200),
+    ESDP.name: (_channels, 200),
+    OPM.name: (_jobs, 150),
+}
