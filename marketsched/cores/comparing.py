@@ -93,26 +93,12 @@ class PolicyContest:
 def policies_table(
     runs: pd.DataFrame, policies: Sequence[str], exponents: pd.DataFrame, columns: Sequence[FigureColumn]
 ) -> pd.DataFrame:
-    """Return one row per policy over all seeds.
+    """Return one row per policy over all seeds, from the rows of single seeds (`with_ratios`) and `growth_table`.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        One row per seed and policy, as `with_ratios` leaves them.
-    policies : sequence of str
-        In the order of the rows.
-    exponents : DataFrame
-        ``policy, growth, growth_low, growth_high``; may be empty.
-    columns : sequence of Column
-        The core's figures beside the goal.
-
-    Returns
-    -------
-    DataFrame
-        ``policy, observes, rules, runs``; means of the reward per slot and of the columns; of ``ratio``,
-        ``over_baseline``, ``reference_ratio``, ``margin`` and ``regret_share`` mean, deviation, range
-        (``_least``, ``_most``) and interval (``_low``, ``_high``); ``ratio_of_means``, of the mean totals, with a
-        interval where there is one; ``growth`` with its interval.
+    ``policy, observes, rules, runs``; means of the reward per slot and of the columns; of ``ratio``, ``over_baseline``,
+    ``reference_ratio``, ``margin`` and ``regret_share`` mean, deviation, range (``_least``, ``_most``) and interval
+    (``_low``, ``_high``); ``ratio_of_means``, of the mean totals, with an interval where there is one; ``growth`` with
+    its interval.
     """
     rows = [_row(runs[runs["policy"] == policy], columns, policies[0]) for policy in policies]
     table = pd.DataFrame(rows)
@@ -185,19 +171,7 @@ def horizons_of(slots: int) -> list[int]:
 def _regret_rows(
     world: CoreWorld, seed: int, played: Sequence[PlayedPolicy], references: Mapping[int, Reference]
 ) -> list[dict[str, Any]]:
-    """Return the regret of every policy at every horizon of one world.
-
-    Parameters
-    ----------
-    world : World
-        Where all were played.
-    seed : int
-        Of the world, for the rows.
-    played : sequence of Played
-        Over all slots.
-    references : mapping of int to Reference
-        The reference at every horizon, the whole length among them.
-    """
+    """Return the regret of every policy at every horizon of one world, the whole length among them."""
     rows = []
     for each in played:
         for slots, best in references.items():
@@ -222,16 +196,7 @@ def growth_table(regrets: pd.DataFrame, policies: Sequence[str], confidence: flo
     """Return ``policy, growth, growth_low, growth_high``: the x of regret ~ T^x, and its interval over seeds.
 
     All are NaN for a policy whose regret is not positive in some seed and at some horizon (it was no
-    worse than y*, which has no logarithm); the interval is NaN for one seed.
-
-    Parameters
-    ----------
-    regrets : DataFrame
-        As `_regret_rows` gives them, for all seeds; empty: an empty table comes back.
-    policies : sequence of str
-        In the order of the rows.
-    confidence : float
-        Of the interval.
+    worse than y*, which has no logarithm); the interval is NaN for one seed. Empty if ``regrets`` (`_regret_rows`) is.
     """
     rows = []
     for policy in policies if not regrets.empty else ():

@@ -7,7 +7,7 @@ every row: policies that see the arrivals and one that does not play different g
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -112,23 +112,24 @@ def play(world: CoreWorld, choice: PolicyChoice, slots: int, tell: Callable[[int
 
 def jobs_table(played: Sequence[PlayedPolicy]) -> pd.DataFrame:
     """Return one row per policy and job, of a core that tells jobs apart; else an empty table."""
-    tables = [each.outcome.jobs.assign(policy=each.choice.label) for each in played if each.outcome.jobs is not None]
-    if not tables:
-        return pd.DataFrame()
-    table = pd.concat(tables, ignore_index=True)
-    return table[["policy", *[name for name in table if name != "policy"]]]
+    return _below_each_other({each.choice.label: each.outcome.jobs for each in played})
+
+
+def _below_each_other(tables: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
+    """Return the tables of policies as one, which names them in its first column."""
+    there = {label: table for label, table in tables.items() if table is not None}
+    return pd.concat(there, names=["policy"]).reset_index("policy").reset_index(drop=True) if there else pd.DataFrame()
 
 
 def owners_table(world: CoreWorld, choices: Sequence[PolicyChoice]) -> pd.DataFrame:
     """Return what every owner got and paid under every policy, all reports true: a `CoreMarket` for each policy."""
-    tables = []
+    tables = {}
     for choice in choices:
         market = cores.CoreMarket(world.game(choice))  # imports Mesa where it is used
         while market.running:
             market.step()
-        tables.append(market.table().assign(policy=choice.label))
-    table = pd.concat(tables, ignore_index=True)
-    return table[["policy", *[name for name in table if name != "policy"]]]
+        tables[choice.label] = market.table()
+    return _below_each_other(tables)
 
 
 def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
@@ -144,17 +145,7 @@ def slots_table(label: str, record: SlotRecord, goal: str) -> pd.DataFrame:
 
 
 def policy_rows(world: CoreWorld, played: Sequence[PlayedPolicy], best: Reference) -> list[dict[str, Any]]:
-    """Return one row per policy of one world: totals, ratios, and regret against the best there could be.
-
-    Parameters
-    ----------
-    world : World
-        Where all were played, over all slots.
-    played : sequence of Played
-        The first is the one whose total is divided by the others'.
-    best : Reference
-        Of all slots; NaN: not known.
-    """
+    """Return one row per policy of one world, over all slots: totals, ratios, and regret; the first policy leads."""
     rows = []
     for each in played:
         record = each.record
@@ -181,15 +172,9 @@ def policy_rows(world: CoreWorld, played: Sequence[PlayedPolicy], best: Referenc
 def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:
     """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the reference.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        One per policy: ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and
-        ``earned`` where something else than the reward counts against the reference.
-    lead : str
-        Label of the policy whose total is divided by the others'.
-    baseline : str
-        Label of the policy that all totals are divided by, too, if it is among them (``over_baseline``).
+    A row has ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and ``earned`` where something
+    else than the reward counts against the reference. The total of policy ``lead`` is divided by each one's; each one's
+    by that of ``baseline``, if it is among them (``over_baseline``).
     """
     (first,) = [row for row in rows if row["policy"] == lead]
     leading, ahead = first["reward"], first.get("earned", first["reward"])

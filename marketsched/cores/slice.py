@@ -5,7 +5,7 @@ _POLICIES = "marketsched.cores.sections.policies"
 _KINDS = "marketsched.cores.results.policies_kind"
 
 ENTRIES = {
-    "section": {"cluster": "marketsched.cores.sections.reading:read_cluster"},
+    "section": {"cluster": "marketsched.cores.sections.core:read_cluster"},
     "run": {"cluster": "marketsched.cores.playing:run_policies"},
     "contest": {"cluster": "marketsched.cores.comparing:PolicyContest"},
     "over": {"cluster": "marketsched.cores.over:compare_over"},

@@ -191,7 +191,7 @@ class CoreLie:
 class Several:
     """Several lies at once, one after the other."""
 
-    lies: tuple[CoreLie, ...]
+    lies: tuple[Strategy, ...]
     family: ClassVar[str] = "several"
 
     def report(self, truth: Any, public: CorePublic) -> Any:

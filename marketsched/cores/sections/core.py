@@ -1,17 +1,19 @@
-"""The base of the sections ``cluster`` of all allocation cores."""
+"""The section ``cluster`` of a scenario: the base of those of all allocation cores, and which one is read."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic_core import PydanticCustomError
 
 from marketsched.config.strict_yaml import Strict
 from marketsched.cores import worlds
-from marketsched.cores.core import CORES, Core
+from marketsched.cores.core import CORES, DEFAULT, Core
 from marketsched.cores.sections.policies import PolicyChoice, policy_choices
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
@@ -50,15 +52,6 @@ class ClusterCore(Strict):
             arrives, what fluctuates, the policies), so that no policy and no change to one part moves another.
         data : path, optional
             Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the seed is at fault, or parts do not fit each other.
-        TooLargeError
-            If memory does not hold it.
-        MissingDataError, TraceError
-            If a part needs a trace that is not there or damaged.
         """
         check_memory(f"tables of {self.slots} slots", 200.0 * self.slots, "fewer cluster.slots")  # some 20 columns
         return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)
@@ -71,3 +64,17 @@ class ClusterCore(Strict):
     @abstractmethod
     def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         """Build the world from four streams of random numbers, one for each purpose."""
+
+
+def read_cluster(x: object) -> ClusterCore:
+    """Return the section that a mapping describes, with the class of its core; to be called in a validation."""
+    core = x.get("core", DEFAULT) if isinstance(x, Mapping) else getattr(x, "core", None)
+    if core not in CORES:
+        if not isinstance(x, Mapping):
+            raise PydanticCustomError("model_type", "a table of keys")
+        legal = {"discriminator": "core", "tag": core, "expected_tags": ", ".join(map(repr, CORES))}
+        raise PydanticCustomError("union_tag_invalid", "which", legal)
+    module, _, name = CORES[core].section.partition(":")
+    model: Any = getattr(import_module(module), name)
+    section: ClusterCore = model.model_validate({"core": core, **x} if isinstance(x, Mapping) else x)
+    return section

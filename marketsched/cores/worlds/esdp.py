@@ -27,29 +27,10 @@ if TYPE_CHECKING:
 
 
 class EsdpWorld(CoreWorld):
-    """Channels and everything that fluctuates.
+    """Channels and everything that fluctuates, each part at its first slot.
 
-    Parameters
-    ----------
-    channels : Channels
-        Between ports and servers.
-    servers : array of int, shape (E,)
-        The server of each channel.
-    costs : array of float, shape (E,), optional
-        Supply costs; None: not known.
-    utilities : UtilitySource
-        At its first slot.
-    arrivals : ArrivalProcess
-        At its first slot.
-    slots : int
-        T.
-    policy_rng : Generator
-        Of policies that draw; all have a copy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If parts do not fit each other: before anything is played.
+    ``servers`` and ``costs`` (None: not known) are of each channel, shape (E,). Parts that do not fit each other are
+    refused before anything is played.
     """
 
     core: ClassVar[Core] = ESDP
@@ -80,34 +61,29 @@ class EsdpWorld(CoreWorld):
         self._jobs = 0
 
     def environment(self) -> Environment:
-        """Return an environment at its first slot; all have the same arrivals and utilities."""
         arrivals, utilities = deepcopy(self._arrivals), deepcopy(self._utilities)
         return ChannelEnvironment(self.channels, arrivals, utilities, self.oracle)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
-        """Return a fresh policy; those that draw have the same stream."""
         if self.gangs and choice.name != "esdp":
             raise InvalidParameterError(f"policy {choice.label!r}: expected esdp, the one that knows gangs")
-        return _built(choice, self.channels, self.costs, deepcopy(self._policy_rng))
+        return self._built(choice, self.channels, self.costs)
 
     def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
-        """Return all payments: they need only means of observations."""
         if self.gangs:
             raise InvalidParameterError("cluster.instance.kind = 'gangs': expected another where owners may lie")
         return self.core.payments
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
-        """Return the same channels, arrivals and utilities, with an owner of each port."""
-
         def policy(believed: Channels, rng: np.random.Generator) -> Policy:
             costs = self.costs if believed.n_channels == self.channels.n_channels else None  # a lie hides some
-            return _built(choice, believed, costs, deepcopy(self._policy_rng))  # as `policy` gives it
+            return self._built(choice, believed, costs)
 
         return ChannelGame(self.channels, self._arrivals, self._utilities, self.slots, policy, payment)
 
     def reference(self, slots: int) -> Reference:
-        """Return the expected utility of the oracle of true means in the first ``slots`` slots; exact."""
-        self._look(slots)
+        """Return the expected utility of the oracle of true means; exact."""
+        self._look()
         return Reference(float(np.sum(self._values[:slots])), 0.0)
 
     def earned(self, record: SlotRecord, slots: int) -> float:
@@ -115,8 +91,7 @@ class EsdpWorld(CoreWorld):
         return float(record["expected"][:slots].sum())
 
     def sizes(self) -> dict[str, Any]:
-        """Return ports, servers, types, channels, jobs and oracle per slot, and how utilities are scaled."""
-        self._look(self.slots)
+        self._look()
         return {
             "ports": self.channels.n_ports,
             "servers": len(np.unique(self.servers)),
@@ -127,7 +102,7 @@ class EsdpWorld(CoreWorld):
             "scaling": self._utilities.scaling,
         }
 
-    def _look(self, slots: int) -> None:
+    def _look(self) -> None:
         """Ask the oracle about every slot, once."""
         if self._values:
             return
@@ -137,19 +112,16 @@ class EsdpWorld(CoreWorld):
             self._jobs += int(arrived.sum())
             self._values.append(self.oracle.value(arrived))
 
-
-def _built(
-    choice: PolicyChoice, known: Channels, costs: NDArray[np.float64] | None, rng: np.random.Generator
-) -> Policy:
-    """Return a policy over channels; over gangs ESDP, the one that knows them."""
-    if isinstance(known, GangChannels):
-        return GangEsdp(known, **choice.rules.values())
-    return choice.build(
-        channels=known,
-        requests=known.requests,
-        capacities=known.capacities,
-        ports=known.ports,
-        n_ports=known.n_ports,
-        costs=costs,
-        rng=rng,
-    )
+    def _built(self, choice: PolicyChoice, known: Channels, costs: NDArray[np.float64] | None) -> Policy:
+        """Return a policy over channels; over gangs ESDP, the one that knows them."""
+        if isinstance(known, GangChannels):
+            return GangEsdp(known, **choice.rules.values())
+        return choice.build(
+            channels=known,
+            requests=known.requests,
+            capacities=known.capacities,
+            ports=known.ports,
+            n_ports=known.n_ports,
+            costs=costs,
+            rng=deepcopy(self._policy_rng),
+        )

@@ -59,12 +59,10 @@ class OgaSchedWorld(CoreWorld):
         self._counts: dict[int, NDArray[np.int64]] = {}
 
     def environment(self) -> Environment:
-        """Return an environment at its first slot; all have the same arrivals."""
         arrivals = deepcopy(self._arrivals)  # an environment owns its arrivals
         return ClusterEnvironment(self.gang or self.cluster, arrivals)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
-        """Return a fresh policy that will be played for ``slots`` slots."""
         rng = deepcopy(self._policy_rng)
         if choice.name == "gang-oga":
             return choice.build(cluster=self.gang, horizon=slots, rng=rng)
@@ -72,7 +70,6 @@ class OgaSchedWorld(CoreWorld):
         return made if self.gang is None else GangRepaired(made, self.gang)
 
     def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
-        """Return ``none``, and for OgaSched that does not look first its capacity prices."""
         if self.gang is not None:
             raise InvalidParameterError("cluster.gangs: expected none where owners may lie")
         if isinstance(self.cluster, WeightedCluster):
@@ -82,8 +79,6 @@ class OgaSchedWorld(CoreWorld):
         return self.core.payments if priced else self.core.payments[:1]
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
-        """Return the same cluster and arrivals, with an owner of each port."""
-
         def policy(believed: BipartiteCluster, horizon: int) -> Policy:
             return choice.build(cluster=believed, horizon=horizon, rng=deepcopy(self._policy_rng))
 
@@ -111,7 +106,6 @@ class OgaSchedWorld(CoreWorld):
         return PolicyOutcome(regret_bound=self.cluster.regret_bound(slots)) if compared else PolicyOutcome()
 
     def sizes(self) -> dict[str, Any]:
-        """Return ports, instances, types, channels, and the mean number of jobs per slot."""
         cluster = self.cluster
         return {
             "ports": cluster.n_ports,

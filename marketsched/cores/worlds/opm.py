@@ -51,22 +51,10 @@ class Machines:
 
 
 class OpmWorld(CoreWorld):
-    """Machines, their prices and speeds, and the jobs that want them.
+    """Machines, their prices and speeds, and the jobs that want them, each part at its first slot.
 
-    Parameters
-    ----------
-    machines : Machines
-        At their first slot.
-    jobs : MachineJobs
-        That want them.
-    slots : int
-        T.
-    speeds_rng, policy_rng : Generator
-        Of service rates, and of policies that draw; all have a copy.
-    capacities : array of float, shape (M,), optional
-        Of machines that hold several tasks.
-    owners : array of int, shape (N,), optional
-        Owner of each job, from 0; by default every job has its own.
+    ``capacities`` are those of machines that hold several tasks, shape (M,); ``owners`` numbers the owner of each job
+    from 0, shape (N,): by default every job has its own.
     """
 
     core: ClassVar[Core] = OPM
@@ -87,7 +75,6 @@ class OpmWorld(CoreWorld):
         self._speeds_rng, self._policy_rng, self._owners = speeds_rng, policy_rng, owners
 
     def environment(self) -> MachineEnvironment:
-        """Return an environment at its first slot; all have the same jobs, states and speeds."""
         availability, rng = deepcopy(self._availability), deepcopy(self._speeds_rng)
         rest: dict[str, Any] = {"speeds": self._speeds, "slots": self.slots}
         if self.capacities is not None:
@@ -95,7 +82,6 @@ class OpmWorld(CoreWorld):
         return MachineEnvironment(self.jobs, self.prices, availability, rng, **rest)
 
     def policy(self, choice: PolicyChoice, slots: int) -> Policy:
-        """Return a fresh scheduler that will be played for ``slots`` slots; those that draw have the same stream."""
         if self.capacities is not None and choice.name != "opm":
             raise InvalidParameterError(f"policy {choice.label!r}: expected opm, which shares machines")
         if choice.name == "opm":
@@ -109,14 +95,11 @@ class OpmWorld(CoreWorld):
         return choice.build(**known, rng=rng)
 
     def payments(self, choice: PolicyChoice) -> tuple[str, ...]:
-        """Return all payments, ``none`` alone for a scheduler that sees the machines' state."""
         if self.capacities is not None:
             raise InvalidParameterError("cluster.sharing: expected none where owners may lie")
         return self.core.payments if self.policy(choice, self.slots).observes == "jobs" else self.core.payments[:1]
 
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
-        """Return the same machines and jobs, with an owner of each job."""
-
         def policy(prices: NDArray[np.float64], horizon: int, rng: np.random.Generator) -> Policy:
             own = deepcopy(self._policy_rng)  # as `policy` gives it
             return choice.build(prices=prices, horizon=self.slots, rates=self.rates, capacities=None, rng=own)
@@ -171,7 +154,6 @@ class OpmWorld(CoreWorld):
         )
 
     def sizes(self) -> dict[str, Any]:
-        """Return how many machines and jobs there are, and what machines cost and do on average."""
         return {
             "machines": int(self.prices.size),
             "jobs": self.jobs.size,

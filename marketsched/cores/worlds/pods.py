@@ -23,8 +23,6 @@ from marketsched.worlds.traces.derived import JOB_TYPE, last_days
 if TYPE_CHECKING:
     import pandas as pd
 
-    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-
 Source = str | PathLike[str] | None
 
 RANKING_DAYS = 30.0
@@ -37,33 +35,15 @@ PAI_SIZES = ((96, 512, 0, 83), (64, 512, 2, 798), (96, 512, 2, 497), (96, 512, 8
 
 @dataclass(frozen=True, slots=True)
 class _PodTypes:
-    """The most common types of pods, the most common first.
+    """The most common types of pods, the most common first."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        What each asks for, in words.
-    requirements : array of float, shape (L, 3)
-        CPU cores, memory in GiB, GPUs.
-    keys : DataFrame
-        The columns that make the type, one row per type.
-    """
-
-    labels: tuple[str, ...]
-    requirements: NDArray[np.float64]
-    keys: pd.DataFrame
+    labels: tuple[str, ...]  # what each asks for
+    requirements: NDArray[np.float64]  # (L, 3): CPU cores, memory in GiB, GPUs
+    keys: pd.DataFrame  # the columns that make the type, one row per type
 
 
 def common_pod_types(source: Source, n_types: int) -> _PodTypes:
-    """Return the ``n_types`` most common types of pods of the openb trace.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If there are fewer types.
-    """
+    """Return the ``n_types`` most common types of pods of the openb trace."""
     recent = last_days(TRACES["openb-pods"].read(source), RANKING_DAYS)
     columns = list(JOB_TYPE)
     counts = recent.groupby(columns, sort=True).size().sort_values(ascending=False, kind="stable")
@@ -82,13 +62,7 @@ def common_pod_types(source: Source, n_types: int) -> _PodTypes:
 
 
 def machine_capacities(source: Source, trace: Literal["openb", "pai"]) -> NDArray[np.float64]:
-    """Return CPU cores, memory in GiB and GPUs of every machine of a trace, shape (n_machines, 3).
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    """
+    """Return CPU cores, memory in GiB and GPUs of every machine of a trace, shape (n_machines, 3)."""
     if trace == "openb":
         nodes = TRACES["openb-nodes"].read(source)
         columns = [nodes["cpu_milli"] / 1000.0, nodes["memory_mib"] / MIB_PER_GIB, nodes["gpu"]]
@@ -118,33 +92,11 @@ def recorded_instance(
     alpha: tuple[float, float],
     overhead: tuple[float, float],
 ) -> BipartiteCluster:
-    """Return a cluster of recorded machines, whose ports are the most common types of openb pods.
+    """Return a cluster of recorded machines (``openb``, ``pai``), whose ports are the most common types of openb pods.
 
-    Parameters
-    ----------
-    rng : Generator
-        Draws the machines, who may use them, gains and coefficients, in this order.
-    source : path, optional
-        Data folder.
-    machines : str
-        ``openb`` or ``pai``.
-    n_ports, n_instances : int
-        L, R; machines are drawn without replacement.
-    reach : float
-        Share of the eligible machines that a port may use; see `eligible_channels`.
-    memory_unit_gib : float
-        GiB that are counted as one.
-    contention : float
-        Factor on requests, applied after the machines that they fit are known.
-    gain, alpha, overhead
-        As in `marketsched.mechanisms.allocation.oga.instances.published_instance`.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If a trace is not there or damaged.
-    InvalidParameterError
-        If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
+    ``rng`` draws the machines (without replacement), who may use them, gains and coefficients, in this order. A port
+    may use a share ``reach`` of the machines that could run one of its pods alone (`eligible_channels`); ``contention``
+    multiplies requests after that. Memory is counted in ``memory_unit_gib``; the rest is as in `published_instance`.
     """
     unit = np.array([1.0, memory_unit_gib, 1.0])
     table = machine_capacities(source, machines) / unit
@@ -169,13 +121,6 @@ def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: 
 
     The first slot begins exactly ``days`` days before the last pod was created. A pod that was created at the boundary
     of two slots counts in the earlier one. T is the number of whole slots in ``days`` days.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If the trace has fewer than ``n_ports`` types or is shorter than ``days``, or ``days`` is less than one slot.
     """
     types = common_pod_types(source, n_ports)
     pods = TRACES["openb-pods"].read(source)
@@ -204,27 +149,11 @@ def recorded_counts(source: Source, n_ports: int, *, days: float, slot_seconds: 
 def eligible_channels(
     requirements: NDArray[np.float64], capacities: NDArray[np.float64], share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Return which ports may use which instances, shape (L, R).
+    """Return which ports may use which instances, shape (L, R), from requests (L, K) of a pod and capacities (R, K).
 
     An instance is eligible if it alone could run one pod of the type. Of the eligible ones a port
-    keeps a random ``share`` (data lie somewhere), at least one; an instance that no port may use
-    stays, unused.
-
-    Parameters
-    ----------
-    requirements : array of float, shape (L, K)
-        Of one pod.
-    capacities : array of float, shape (R, K)
-        Same units.
-    share : float
-        In (0, 1].
-    rng : Generator
-        Draws who keeps what.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a type of pod fits on none of the instances.
+    keeps a random ``share`` in (0, 1] (data lie somewhere), at least one; an instance that no port may use
+    stays, unused. InvalidParameterError if a type of pod fits on none of the instances.
     """
     fits = np.all(requirements[:, None, :] <= capacities[None, :, :], axis=2)
     draws = rng.random(fits.shape)

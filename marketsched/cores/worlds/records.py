@@ -28,24 +28,12 @@ FINISHED = 4  # end_event of a Google task that ended normally
 
 @dataclass(frozen=True, slots=True)
 class ChannelSamples:
-    """Recorded utilities of channels.
+    """Recorded utilities of E channels."""
 
-    Attributes
-    ----------
-    samples : list of E arrays of float
-        In [0, 1], in recorded order.
-    ports, servers : array of int, shape (E,)
-        Ends of the channels.
-    requests : array of float, shape (E, K)
-        As recorded.
-    n_ports : int
-        L.
-    """
-
-    samples: list[NDArray[np.float64]]
-    ports: NDArray[np.int64]
+    samples: list[NDArray[np.float64]]  # of each channel, in [0, 1], in recorded order
+    ports: NDArray[np.int64]  # (E,), ends of the channels
     servers: NDArray[np.int64]
-    requests: NDArray[np.float64]
+    requests: NDArray[np.float64]  # (E, K), as recorded
     n_ports: int
 
 
@@ -54,11 +42,6 @@ def minibatch_samples(source: Source) -> ChannelSamples:
 
     Utilities are `relative_speeds` of the job's times, in order of the iterations; the request is the
     share of a GPU, per cent.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
     """
     table = TRACES["pai-minibatches"].read(source).sort_values(["job", "worker", "time"], kind="stable")
     samples: list[NDArray[np.float64]] = []
@@ -87,30 +70,11 @@ def task_samples(
 ) -> ChannelSamples:
     """Return Google task runs as channels between jobs and groups of machines.
 
-    Parameters
-    ----------
-    rng : Generator
-        Draws the jobs, then which channels are kept.
-    source : path, optional
-        Data folder.
-    n_ports : int
-        L, jobs drawn from those with at least ``least_tasks`` finished tasks whose tasks ask for at most
-        ``largest_request`` of CPU and of memory.
-    n_groups : int
-        R; machines in order of their numbers, as equally many in each group as can be.
-    edge_probability : float
-        Of keeping a channel. Draws without any channel are repeated.
-    least_samples : int
-        Finished tasks of the job on machines of the group, below which there is no channel.
-    unit : float
-        Utilities are ``min(median run time of the job / run time / unit, 1)``.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If there are fewer such jobs, or no such channel.
+    ``rng`` draws ``n_ports`` jobs of those with at least ``least_tasks`` finished tasks whose tasks ask for at most
+    ``largest_request`` of CPU and of memory; then each channel with at least ``least_samples`` finished tasks is kept
+    with ``edge_probability``, and draws without any are repeated. Machines in order of their numbers are in
+    ``n_groups`` groups, as equally many in each as can be. A run's utility is
+    ``min(median run time of the job / run time / unit, 1)``.
     """
     runs = TRACES["google-tasks"].read(source)
     runs = runs[(runs["end_event"] == FINISHED) & (runs["run_s"] > 0)]
@@ -168,13 +132,6 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
     """Return the jobs submitted in a window of the 29 days of Google jobs, which begins at a random time.
 
     Jobs that were there before the trace began, or did not end in it, are left out.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If the window is longer than the trace.
     """
     path = TRACES["google-jobs"].path(source)
     status = path.stat()
@@ -208,13 +165,6 @@ def lanl_availability(
     Nodes are drawn without replacement, among them those that never failed; the window begins at a
     random time between the system's first and last outage, the same for all nodes. Nodes that joined or left
     within the window count as available.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If there is no such system, it has fewer nodes, or its record is shorter.
     """
     table = TRACES["lanl-outages"].read(source)
     table = table[table["sys_nodes"].notna() & table["node"].notna()]
@@ -255,13 +205,6 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
     """Return the part of every slot in which each node of a spot fleet was there, shape (slots, nodes).
 
     Nodes in order of their ``add`` events; a node that was never removed stays until the record ends.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the trace is not there or damaged.
-    InvalidParameterError
-        If the record is shorter than the slots.
     """
     table = TRACES["spot-nodes"].read(source)
     own = table[table["trace"] == fleet]
@@ -289,26 +232,8 @@ def series_availability(
 ) -> NDArray[np.float32]:
     """Return the part of every slot in which each machine of some zones was there, shape (slots, machines).
 
-    A zone of a series (`read_spot_series`) has as many machines as were ever available at once; the first of
-    them is there while one is available, the second while two are, and so on.
-
-    Parameters
-    ----------
-    files : sequence of str
-        JSON files, one for each zone: paths, or names in the data folder.
-    source : path, optional
-        The data folder.
-    slots : int
-        How many.
-    slot_seconds : float
-        Their length.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If a file is not there or malformed.
-    InvalidParameterError
-        If no zone ever had a machine, or a record is shorter than the slots.
+    A zone of a series (`read_spot_series`), one file each (paths, or names in the data folder), has as many machines as
+    were ever available at once; the first of them is there while one is available, the second while two are, and so on.
     """
     machines, starts, ends = [], [], []
     n_machines = 0

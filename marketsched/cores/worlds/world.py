@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The total of the best possible policy over all slots.
-
-    ``value`` is attained; the optimum is at most ``value + gap``. NaN: not known.
-    """
+    """Of the best possible policy: ``value`` is attained, the optimum at most ``value + gap``; NaN: unknown."""
 
     value: float = float("nan")
     gap: float = float("nan")
@@ -44,15 +41,7 @@ class PolicyOutcome:
 
 
 class CoreWorld(ABC):
-    """What running, comparing, printing and drawing need of a core.
-
-    Attributes
-    ----------
-    core : Core
-        Of which it is a world; policies are to maximise the measure ``core.goal``.
-    slots : int
-        T.
-    """
+    """What running, comparing, printing and drawing need of a core, for ``slots`` slots; it maximises its goal."""
 
     core: ClassVar[Core]
     slots: int
@@ -71,7 +60,7 @@ class CoreWorld(ABC):
 
     @abstractmethod
     def game(self, choice: PolicyChoice, payment: str = "none") -> CoreGame:
-        """Return the same world with strategic owners."""
+        """Return the same world with strategic owners: of each port, or of each job."""
 
     @abstractmethod
     def reference(self, slots: int) -> Reference:
