@@ -172,9 +172,9 @@ def policy_rows(world: CoreWorld, played: Sequence[PlayedPolicy], best: Referenc
 def with_ratios(rows: Sequence[dict[str, Any]], lead: str, baseline: str = "") -> list[dict[str, Any]]:
     """Return the rows of one seed with ``ratio``, ``margin`` and all that compares with the reference.
 
-    A row has ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and ``earned`` where something
-    else than the reward counts against the reference. The total of policy ``lead`` is divided by each one's; each one's
-    by that of ``baseline``, if it is among them (``over_baseline``).
+    A row has ``policy, reward, reference`` (NaN: not known), ``regret_bound`` (NaN: none), and ``earned`` where
+    something else than the reward counts against the reference. The total of policy ``lead`` is divided by each one's;
+    each one's by that of ``baseline``, if it is among them (``over_baseline``).
     """
     (first,) = [row for row in rows if row["policy"] == lead]
     leading, ahead = first["reward"], first.get("earned", first["reward"])

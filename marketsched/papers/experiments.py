@@ -19,13 +19,7 @@ EXPERIMENTS = _all_experiments()
 
 
 def experiment_of(name: str) -> Experiment:
-    """Return the experiment of this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message names those that are nearest.
-    """
+    """Return the experiment of this name."""
     if name not in EXPERIMENTS:
         near = difflib.get_close_matches(name.lower().replace(" ", "-"), EXPERIMENTS, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"expected one of {', '.join(EXPERIMENTS)}"

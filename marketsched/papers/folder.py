@@ -35,11 +35,6 @@ def kept(out: Path, asked: Mapping[str, Mapping[str, Any]], *, force: bool = Fal
         `ASKED` of each experiment, by its name.
     force : bool
         All are to be run again: the folder is only looked at.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the folder holds anything else, or an experiment of other sizes, seeds or another version.
     """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise InvalidParameterError(f"{out} is not a folder: expected a new or empty folder")

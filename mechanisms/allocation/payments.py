@@ -109,13 +109,6 @@ def displaced_utilities(
     ndarray of float, shape (n_ports,)
         >= 0, and 0 for a port without a channel in use.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is not such an array, or the selection is beyond the capacities.
-    TooLargeError
-        If there are too many capacity vectors.
-
     Examples
     --------
     The second port's channel fits only because the first port's (0.9) leaves no room for (0.5):
@@ -171,11 +164,6 @@ def displaced_work(
     ndarray of float, shape (N,)
         Credits, 0 for all if a machine is idle. For each job, machine by machine, the best one first: the most by
         which its work, added to what another waiting job then has, would have raised that job's reported utility.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is not such an array, or a job is not there.
 
     Examples
     --------

@@ -123,13 +123,7 @@ class Environment(Protocol):
         ...
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Play the decision of the current slot and go on to the next.
-
-        Raises
-        ------
-        DecisionError
-            If the decision is malformed or not allowed; the slot is then not played.
-        """
+        """Play the decision of the current slot and go on to the next."""
         ...
 
 
@@ -235,11 +229,6 @@ def slot_by_slot(policy: Policy, environment: Environment, slots: int) -> Iterat
 
     For audits that need more than the record. The decision is the policy's own object: look at it
     before going on, because the policy may change it when it learns.
-
-    Raises
-    ------
-    InvalidParameterError, DecisionError
-        As `play_slots`.
     """
     total = _slots_to_play(environment, slots)
     return _played(policy, environment, total, declared_observation(policy, environment))
@@ -259,13 +248,7 @@ def _played(policy: Policy, environment: Environment, total: int, observes: str)
 
 
 def declared_observation(policy: Policy, environment: Environment) -> str:
-    """Return the declared observation of the policy, if it exists and the environment offers it.
-
-    Raises
-    ------
-    InvalidParameterError
-        Otherwise; or if the policy lacks its name or a method.
-    """
+    """Return the declared observation of the policy, if it exists and the environment offers it."""
     observes, name = getattr(policy, "observes", None), getattr(policy, "name", type(policy).__name__)
     if observes not in OBSERVATIONS:
         raise InvalidParameterError(f"policy {name!r} observes {observes!r}: expected one of {', '.join(OBSERVATIONS)}")
@@ -286,11 +269,6 @@ def sealed(handed: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what may be handed to a policy: arrays as read-only copies, plain values as they are.
 
     Frozen dataclasses (a job's own description) pass as they are, tuples part by part.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is anything else: through it, a policy might reach more than it declared.
 
     Examples
     --------

@@ -145,7 +145,7 @@ class JobGame(CoreGame):
     def _reported(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
         """Return the jobs as they are reported."""
         jobs, terms = self.jobs, ("deadline", "budget", "weight", "exponent")
-        told = [each.copy() for each in (jobs.deadlines, jobs.budgets, jobs.weights, jobs.exponents)]
+        told: list[Any] = [each.copy() for each in (jobs.deadlines, jobs.budgets, jobs.weights, jobs.exponents)]
         for owner, report in enumerate(reports):
             own = np.flatnonzero(self.owners == owner)
             where = f"report of owner {owner}"

@@ -154,11 +154,6 @@ class Honest:
 class CoreLie:
     """A lie of one family, by its size; see the module.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the size is not legal in the family.
-
     Examples
     --------
     >>> CoreLie("exponent", 2.0).report((JobReport(0, 9, 5.0, 1.0, 0.7),), CorePublic(np.ones(1), 9, np.zeros(0)))

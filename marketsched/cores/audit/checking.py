@@ -57,7 +57,7 @@ def policy_checks(
     Parameters are those of `search_core_lies`; 1 - confidence bounds the probability that a truthful policy fails (its
     intervals are asymptotic).
     """
-    sizes = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds}
+    sizes: dict[str, Any] = {"search_worlds": search_worlds, "fresh_worlds": fresh_worlds}
 
     def truthful(name: str) -> CheckResult:
         found = search_core_lies(world, owner=owner, confidence=confidence, seed=seed, **sizes)

@@ -171,11 +171,6 @@ def core_lies_table(
         a share of the same: biased upwards), ``others_percent`` (change of all others' value) with its interval,
         ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``,
         ``seems_to_pay`` (its own interval lies above 0, that for all lies together does not).
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no case.
     """
     chosen = published_cases() if cases is None else list(cases)
     if not chosen:

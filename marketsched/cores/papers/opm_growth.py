@@ -62,11 +62,6 @@ def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confide
         M.
     confidence : float
         delta: the bound holds with probability 1 - delta.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an array or parameter is out of range.
     """
     total = float_array("budgets", budgets, (None,), lowest=0.0)
     per_slot = total / float_array("durations", durations, total.shape, lowest=1.0)
@@ -81,13 +76,7 @@ def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confide
 def regret_scale(
     horizons: ArrayLike, n_machines: int, confidence: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return M sqrt(T ln(M T / delta)) for every T: how the regret may grow in T by OPM (24) and Corollary 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an array or parameter is out of range.
-    """
+    """Return M sqrt(T ln(M T / delta)) for every T: how the regret may grow in T by OPM (24) and Corollary 1."""
     slots = float_array("horizons", horizons, (None,), lowest=1.0)
     delta = Finite("(0, 1)").check("confidence", confidence)
     m = Whole(1).check("n_machines", n_machines)
@@ -127,11 +116,6 @@ def whole_horizon_growth(
         Whether the policy knows theta.
     rng : Generator, int or None
         One stream is spawned for each run.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an array or parameter is out of range.
     """
     price = float_array("prices", prices, (None,), lowest=0.0, highest=1.0)
     theta = float_array("rates", rates, price.shape, lowest=0.0, highest=1.0)

@@ -140,15 +140,7 @@ class Recorded(_DrawnFamily):
     memory_unit_gib: Positive = MEMORY_UNIT_GIB
 
     def build(self, rng: np.random.Generator, data: Data) -> BipartiteCluster:
-        """Return an instance.
-
-        Raises
-        ------
-        MissingDataError, TraceError
-            If a trace is not there or damaged.
-        InvalidParameterError
-            If there are fewer machines or types of pods, or a type fits on none of the machines drawn.
-        """
+        """Return an instance."""
         return worlds.pods.recorded_instance(
             rng, data, machines=self.machines, reach=self.reach, memory_unit_gib=self.memory_unit_gib, **self._common()
         )

@@ -74,13 +74,7 @@ class Bernoulli(Strict):
     at_most: Count = 1
 
     def build(self, n_ports: int, slots: int, rng: np.random.Generator, data: Data) -> ArrivalProcess:
-        """Return the process; ``data`` is not used.
-
-        Raises
-        ------
-        InvalidParameterError
-            If there is a list of probabilities, and not one for each port.
-        """
+        """Return the process; ``data`` is not used."""
         given = self.probability
         if isinstance(given, tuple) and len(given) != n_ports:
             raise InvalidParameterError(

@@ -160,13 +160,6 @@ def policy_choices(tokens: Sequence[str], core: str = DEFAULT) -> list[PolicyCho
     core : str
         The allocation core that they are for.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is no token, two are equal, or one is malformed.
-    UnknownNameError
-        If the core has no such policy.
-
     Examples
     --------
     >>> policy_choices(["ogasched:step=25", "drf"])[0].rules.step

@@ -52,11 +52,6 @@ class BudgetedProblem:
         Units there are, >= 0.
     memory_limit : int
         Bytes a table may take.
-
-    Raises
-    ------
-    TooLargeError
-        If there are too many capacity vectors for a table of any size.
     """
 
     @legal
@@ -102,11 +97,6 @@ class BudgetedProblem:
             Channels of variance +inf; none by default.
         among : array of bool, shape (E,), optional
             Channels that may be selected; all by default.
-
-        Raises
-        ------
-        TooLargeError
-            If the table would not fit into ``memory_limit``.
         """
         check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._capacities[:0])  # the optima themselves
         usable = self._fit if among is None else self._fit & among
@@ -189,13 +179,7 @@ class _BudgetedTable(SelectionTable):
         return selection
 
     def selections(self) -> NDArray[np.bool_]:
-        """Return the selections of all s, shape (s_max + 1, E); no channel where s is infeasible.
-
-        Raises
-        ------
-        TooLargeError
-            If they would not fit into the problem's memory limit.
-        """
+        """Return the selections of all s, shape (s_max + 1, E); no channel where s is infeasible."""
         size = len(self.finite) * self._problem.n_channels
         if size > self._problem.memory_limit:
             raise TooLargeError(

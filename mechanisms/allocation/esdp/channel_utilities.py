@@ -206,11 +206,6 @@ def relative_speeds(times: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
     list of array of float
         ``min(all times) / time``, in (0, 1].
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is no time, or one is not positive and finite.
-
     Examples
     --------
     >>> relative_speeds([[2.0, 4.0], [8.0]])

@@ -20,11 +20,6 @@ def all_ports_bound(probabilities: ArrayLike) -> float:
     probabilities : array_like of float, shape (n_ports,)
         rho_l of a job at each port, in [0, 1].
 
-    Raises
-    ------
-    InvalidParameterError
-        If one is out of range.
-
     Examples
     --------
     >>> round(all_ports_bound([0.9] * 8), 3), round(0.9**8, 3)

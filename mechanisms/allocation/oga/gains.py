@@ -43,11 +43,6 @@ def gain_codes(gain: str | ArrayLike, n_instances: int, n_types: int) -> NDArray
     -------
     ndarray of int8, shape (n_instances, n_types)
 
-    Raises
-    ------
-    InvalidParameterError
-        If a name is unknown, or the shape is another one.
-
     Examples
     --------
     >>> gain_codes([["log", "poly"]], 1, 2)

@@ -90,7 +90,7 @@ class GangOga(ProjectedAscent):
         steepest = float(np.abs(gradient).max())
         if size == 0.0:
             return _MILD / steepest if steepest > 0.0 else 0.0
-        return min((entropy_width(self._space) / self.horizon) ** 0.5 / size, _MILD / steepest)
+        return min(float(np.sqrt(entropy_width(self._space) / self.horizon)) / size, _MILD / steepest)
 
     def _moved(self, eta: float, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.geometry == "euclidean":

@@ -241,11 +241,6 @@ def regular_channels(
     -------
     ndarray of bool, shape (n_ports, n_instances)
 
-    Raises
-    ------
-    InvalidParameterError
-        If the degree is out of range, or there are fewer channels than ports.
-
     Examples
     --------
     >>> regular_channels(np.random.default_rng(0), 4, 5, 2).sum(axis=0)
@@ -276,13 +271,7 @@ def regular_channels(
 
 
 def draw_gains(rng: np.random.Generator, gain: str, n_instances: int, n_types: int) -> NDArray[np.str_]:
-    """Return the name of the gain of every instance and type: the given one, or mixed ones.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``gain`` is neither one of the four names nor ``"mixed"``.
-    """
+    """Return the name of the gain of every instance and type: the given one, or mixed ones."""
     if gain == "mixed":
         return np.array(GAIN_NAMES)[rng.integers(len(GAIN_NAMES), size=(n_instances, n_types))]
     if gain not in GAIN_NAMES:

@@ -70,11 +70,6 @@ def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int 
     horizon : int, optional
         T: steps that outgrow 1e100 by then are refused now; without it, in their slot.
 
-    Raises
-    ------
-    InvalidParameterError
-        Unless ``first`` >= 0 and ``decay`` > 0, or if a step up to the horizon is above 1e100.
-
     Examples
     --------
     >>> geometric_step(8.0, 0.5)(2)
@@ -104,11 +99,6 @@ def step_schedule(step: str | float | Schedule) -> Schedule | None:
     ----------
     step : "theory", float or callable
         The theory step, the same step in every slot, or the step of each slot, counted from 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``step`` is none of these, or a number outside [0, 1e100].
     """
     if isinstance(step, str):
         if step != THEORY:
@@ -121,13 +111,7 @@ def step_schedule(step: str | float | Schedule) -> Schedule | None:
 
 
 def step_of(schedule: Schedule, slot: int) -> float:
-    """Return the step of one slot, checked.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the schedule gives a number outside [0, 1e100], or no number.
-    """
+    """Return the step of one slot, checked."""
     return _STEP.check(f"step of slot {slot}", schedule(slot))
 
 

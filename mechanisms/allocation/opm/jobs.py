@@ -143,26 +143,14 @@ class OpenJobs:
         return self.table[JOB, : self.count].astype(np.int64)
 
     def label(self, job: Hashable) -> int:
-        """Return the label of a job that was added.
-
-        Raises
-        ------
-        EventError
-            If there was none of this name.
-        """
+        """Return the label of a job that was added."""
         label = job if isinstance(job, Real) else self._given.get(job)
         if label not in self._known:
             raise EventError(f"job {job!r}: never added")
         return int(label)
 
     def column(self, job: Hashable) -> int:
-        """Return the column of an open job.
-
-        Raises
-        ------
-        EventError
-            If there is none of this name.
-        """
+        """Return the column of an open job."""
         label = job if isinstance(job, Real) else self.label(job)
         columns = np.flatnonzero(self.table[JOB, : self.count] == label)
         if not columns.size:
@@ -170,15 +158,7 @@ class OpenJobs:
         return int(columns[0])
 
     def add(self, offer: JobOffer, now: int) -> int:
-        """Take in a job that arrives in slot ``now`` and may run from the next one on; return its label.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the name or a number is not legal, the deadline is in the past, or the utility is no `PowerUtility`.
-        EventError
-            If there was a job of this name before.
-        """
+        """Take in a job that arrives in slot ``now`` and may run from the next one on; return its label."""
         job = self._new_label(offer.job)
         deadline = Whole(1, LARGEST_LABEL).check(f"deadline of job {offer.job!r}", offer.deadline)
         if deadline <= now:

@@ -137,11 +137,6 @@ def project_general(
     max_sweeps : int
         Rounds at most.
 
-    Raises
-    ------
-    SolverError
-        If the gap is not reached.
-
     Examples
     --------
     >>> project_general([[1.0, 1.0], [1.0, 0.25]], [1.0, 1.0], [1.0, 2.0], [1.0, 2.0]).shares.round(3)
