@@ -26,58 +26,25 @@ class FigureColumn:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One allocation core.
+    """One allocation core."""
 
-    Attributes
-    ----------
-    name : str
-        As a scenario writes it.
-    section : str
-        Class of its section ``cluster``, as ``module:class``.
-    given : tuple of str
-        What it gives to a policy that takes it.
-    payments : tuple of str
-        What owners can be charged by; ``none`` first.
-    goal : str
-        What policies maximise.
-    star, reference : str
-        The reference in short and in full.
-    remark : str
-        Description of the reference; ``{gap}`` is replaced by its certified gap in per cent.
-    seeds : str
-        Description of the draws of each seed.
-    world, sizes : str
-        The world of the first seed in long and in short; names of ``meta`` in braces.
-    columns : tuple of FigureColumn
-        Figures beside the goal.
-    bound : str
-        Name of the theory's bound on regret.
-    grows : bool
-        Whether growth of regret is measured at shorter horizons.
-    pair : tuple of str
-        Two measures that a sweep draws beside each other; empty: none.
-    baseline : str
-        Name of the policy whose total divides all others, if it takes part; empty: none.
-    summed : bool
-        Whether the goal's sum over slots counts against the reference; else column ``earned`` alone does.
-    """
-
-    name: str
-    section: str
-    given: tuple[str, ...]
-    payments: tuple[str, ...]
-    goal: str
-    star: str
+    name: str  # as a scenario writes it
+    section: str  # class of its section ``cluster``, as ``module:class``
+    given: tuple[str, ...]  # what it gives to a policy that takes it
+    payments: tuple[str, ...]  # what owners can be charged by; ``none`` first
+    goal: str  # what policies maximise
+    star: str  # the reference in short and in full
     reference: str
-    remark: str
-    seeds: str
-    world: str
+    remark: str  # description of the reference; ``{gap}`` is replaced by its certified gap in per cent
+    seeds: str  # description of the draws of each seed
+    world: str  # the world of the first seed in long and in short; names of ``meta`` in braces
     sizes: str
-    columns: tuple[FigureColumn, ...]
-    bound: str = ""
-    grows: bool = True
-    pair: tuple[str, ...] = ()
-    baseline: str = ""
+    columns: tuple[FigureColumn, ...]  # figures beside the goal
+    bound: str = ""  # name of the theory's bound on regret
+    grows: bool = True  # whether growth of regret is measured at shorter horizons
+    pair: tuple[str, ...] = ()  # two measures that a sweep draws beside each other; empty: none
+    baseline: str = ""  # name of the policy whose total divides all others, if it takes part; empty: none
+    # whether the goal's sum over slots counts against the reference; else column ``earned`` alone does
     summed: bool = True
 
 

@@ -42,37 +42,18 @@ SIZE = 2.0  # an effect up to so many times the paper's, or so small a part of i
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of a paper.
+    """A claim of a paper."""
 
-    Attributes
-    ----------
-    quantity : str
-        The measured quantity, in words.
-    source : str
-        Where the paper says so.
-    kind : str
-        ``number``, or the side of ``value`` that the paper claims.
-    value : float
-        The paper's number; of a side or a bound, its end.
-    neutral : float
-        No effect: 1 of a ratio, 0 of a difference, NaN of a level. Of a side it is not looked at.
-    rounding : float
-        Half a unit of the last digit printed; 0: exact.
-    why : str
-        Why it may come out otherwise here, as far as known.
-    setting : str
-        Why its verdict is not counted, in words: it was measured at another setting than the paper's, is counted with
-        another row, or is a control that the paper says nothing about. Empty: counted, at the paper's setting as far as
-        it states one.
-    """
-
-    quantity: str
-    source: str
-    kind: ClaimKind
-    value: float
-    neutral: float
-    rounding: float = 0.0
-    why: str = ""
+    quantity: str  # the measured quantity, in words
+    source: str  # where the paper says so
+    kind: ClaimKind  # ``number``, or the side of ``value`` that the paper claims
+    value: float  # the paper's number; of a side or a bound, its end
+    neutral: float  # no effect: 1 of a ratio, 0 of a difference, NaN of a level. Of a side it is not looked at
+    rounding: float = 0.0  # half a unit of the last digit printed; 0: exact
+    why: str = ""  # why it may come out otherwise here, as far as known
+    # why its verdict is not counted, in words: it was measured at another setting than the paper's, is counted with
+    # another row, or is a control that the paper says nothing about. Empty: counted, at the paper's setting as far as
+    # it states one
     setting: str = ""
 
 
@@ -186,14 +167,9 @@ def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
 
 
 def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> CheckedClaim:
-    """Return the row of a ratio of means over paired seeds, with its interval.
+    """Return the row of a claim about mean(above) / mean(below) over paired seeds, each of shape (n_seeds,).
 
-    Parameters
-    ----------
-    claim : Claim
-        About mean(above) / mean(below).
-    above, below : array_like of float, shape (n_seeds,)
-        Seed by seed; ``below`` positive in every seed, else there is no interval.
+    There is no interval unless ``below`` is positive in every seed.
     """
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found = ratio_of_means(a, b, confidence=CONFIDENCE)
@@ -220,3 +196,20 @@ def exact_row(claim: Claim, value: float, cases: int = 1) -> CheckedClaim:
 def interval_row(claim: Claim, value: float, low: float, high: float, cases: int) -> CheckedClaim:
     """Return the row of a figure whose interval was found otherwise."""
     return CheckedClaim(claim, Measured(value, low, high, math.nan, math.nan, cases))
+
+
+def ratio(
+    text: str, source: str, kind: ClaimKind, paper: float, above: ArrayLike, below: ArrayLike, **more: Any
+) -> CheckedClaim:
+    """Return the row of a ratio, of no effect at 1; ``more`` as of `Claim`."""
+    return ratio_row(Claim(text, source, kind, paper, 1.0, **more), above, below)
+
+
+def mean(text: str, source: str, kind: ClaimKind, paper: float, values: ArrayLike, **more: Any) -> CheckedClaim:
+    """Return the row of a mean, of no effect at 0; ``more`` as of `Claim`."""
+    return mean_row(Claim(text, source, kind, paper, more.pop("neutral", 0.0), **more), values)
+
+
+def printed_ratio(above: float, below: float) -> tuple[float, float]:
+    """Return the ratio of two printed numbers, and how much two digits behind the point leave open."""
+    return above / below, above / below * 0.005 * (1 / above + 1 / below)

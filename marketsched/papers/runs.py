@@ -101,32 +101,15 @@ def uncounted(row: CheckedClaim, because: str) -> CheckedClaim:
 
 @dataclass(slots=True)
 class Bench:
-    """The arguments of an experiment: how large it is to be, and cluster comparisons made so far.
+    """The arguments of an experiment: how large it is to be, and cluster comparisons made so far."""
 
-    Attributes
-    ----------
-    full : bool
-        The paper's sizes.
-    runs : int
-        Seeds, >= 2: one has no interval.
-    first : int
-        The first seed.
-    slots : int, optional
-        In place of every experiment's own number of slots.
-    data : path, optional
-        Folder of recorded traces.
-    tell : function of str
-        Called with the current step.
-    made : dict
-        Comparisons by their arguments, shared between experiments.
-    """
-
-    full: bool
-    runs: int
-    first: int = 0
-    slots: int | None = None
-    data: str | PathLike[str] | None = None
-    tell: Tell = lambda what: None
+    full: bool  # the paper's sizes
+    runs: int  # seeds, >= 2: one has no interval
+    first: int = 0  # the first seed
+    slots: int | None = None  # in place of every experiment's own number of slots
+    data: str | PathLike[str] | None = None  # folder of recorded traces
+    tell: Tell = lambda what: None  # called with the current step
+    # comparisons by their arguments, shared between experiments
     made: dict[str, Comparison] = field(default_factory=dict)
 
     def length(self, default: int, full: int) -> int:
@@ -201,6 +184,49 @@ def rises(
     """Return the row of "increases" (or "decreases"): the change in shares of ``scale``, seed by seed."""
     claim = Claim(quantity, source, "below" if falls else "above", 0.0, 0.0, why=why)
     return ratio_row(claim, after - before, scale)
+
+
+def averages_at(
+    found: Comparison, policies: Sequence[str], slots: int, parts: Sequence[int]
+) -> tuple[list[int], list[dict[str, Array]]]:
+    """Return the slots at these parts of a run and at its end, and the policies' averages up to each, seed by seed."""
+    curves = found.curves.pivot_table(index="slot", columns=["policy", "seed"], values="average_reward")
+    whens = [*(curves.index[int(np.searchsorted(curves.index, slots / part))] for part in parts), slots]
+    return whens, [{p: np.asarray(curves[p].loc[when], dtype=float) for p in policies} for when in whens]
+
+
+class Over:
+    """Comparisons, one for each value of a key, and the claims about them.
+
+    Calling it returns the figure of a policy at a value, per slot and seed by seed.
+    """
+
+    def __init__(self, values: Sequence[Any], found: Sequence[Comparison]) -> None:
+        self.values, self.found = list(values), list(found)
+        self.rows: list[CheckedClaim] = []
+
+    def __call__(self, value: Any, policy: str, column: str = "reward") -> Array:  # noqa: D102 - the class says it
+        return totals(self.found[self.values.index(value)], policy, column)
+
+    def ahead(
+        self, text: str, source: str, lead: str, others: Sequence[str], why: Any, default: Any, again: str
+    ) -> None:
+        """Claim at each value, which ends the text, that ``lead`` is best; not counted ``again`` at the default.
+
+        ``why`` is a text, or makes one of a comparison.
+        """
+        for value, each in zip(self.values, self.found, strict=True):
+            row = leads(f"{text}{value}", source, each, lead, others, why(each) if callable(why) else why)
+            self.rows.append(uncounted(row, again) if value == default else row)
+
+    def grows(self, text: str, source: str, low: Any, high: Any, policy: str, scale: Array, **more: Any) -> None:
+        """Claim that a policy's reward rises (or falls) from one value to another; see `rises`."""
+        self.rows.append(rises(text, source, self(low, policy), self(high, policy), scale, **more))
+
+    def finding(self, title: str, x: str, y: str, sizes: str, key: str) -> Found:
+        """Return the claims, with the reward per slot drawn against the key."""
+        panel = key_panel(title, x, self.values, self.found, y)
+        return Found(self.rows, [panel], sizes, stacked(key, self.values, self.found))
 
 
 def lines_table(panels: Sequence[Panel]) -> pd.DataFrame:

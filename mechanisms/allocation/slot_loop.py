@@ -77,18 +77,10 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotOutcome:
-    """The outcome of one slot.
+    """The outcome of one slot."""
 
-    Attributes
-    ----------
-    measures : mapping of str to float
-        Recorded figures, the same names in every slot; finite.
-    feedback : tuple
-        Arguments of `Policy.update`, sealed by the loop.
-    """
-
-    measures: Mapping[str, float]
-    feedback: tuple[Any, ...] = ()
+    measures: Mapping[str, float]  # recorded figures, the same names in every slot; finite
+    feedback: tuple[Any, ...] = ()  # arguments of `Policy.update`, sealed by the loop
 
 
 class Environment(Protocol):

@@ -39,83 +39,42 @@ from marketsched.mechanisms.legal import Finite, Range, Whole
 
 @dataclass(frozen=True, slots=True)
 class PortReport:
-    """The report of a port's owner to OgaSched.
+    """The report of a port's owner to OgaSched."""
 
-    Attributes
-    ----------
-    requirements : ndarray of float, shape (n_types,)
-        a_l.
-    channels : ndarray of bool, shape (n_instances,)
-        Its edges; at least one.
-    worth : float
-        The core believes that a job of this port is worth ``worth`` times gain less overhead.
-    coefficient : float
-        The coefficients alpha that it reports, as a multiple of the true ones.
-    """
-
-    requirements: NDArray[np.float64]
-    channels: NDArray[np.bool_]
-    worth: float = 1.0
-    coefficient: float = 1.0
+    requirements: NDArray[np.float64]  # (n_types,), a_l
+    channels: NDArray[np.bool_]  # (n_instances,), its edges; at least one
+    worth: float = 1.0  # the core believes that a job of this port is worth ``worth`` times gain less overhead
+    coefficient: float = 1.0  # the coefficients alpha that it reports, as a multiple of the true ones
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelReport:
-    """The report of a port's owner to ESDP.
+    """The report of a port's owner to ESDP."""
 
-    Attributes
-    ----------
-    requests : ndarray of int, shape (n_channels, n_types)
-        Of its channels.
-    offered : ndarray of bool, shape (n_channels,)
-        Which of them are reported.
-    worth : float
-        Factor on every observed utility that it reports; the product is cut off at 1.
-    """
-
-    requests: NDArray[np.int64]
-    offered: NDArray[np.bool_]
-    worth: float = 1.0
+    requests: NDArray[np.int64]  # (n_channels, n_types), of its channels
+    offered: NDArray[np.bool_]  # (n_channels,), which of them are reported
+    worth: float = 1.0  # factor on every observed utility that it reports; the product is cut off at 1
 
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """The report of a job's owner to OPM; the arrival is public.
+    """The report of a job's owner to OPM; the arrival is public."""
 
-    Attributes
-    ----------
-    arrival, deadline : int
-        a_j and d_j, slots.
-    budget : float
-        B_j, credits.
-    weight, exponent : float
-        v_j and beta_j of the utility v_j X^beta_j.
-    """
-
-    arrival: int
+    arrival: int  # a_j and d_j, slots
     deadline: int
-    budget: float
-    weight: float
+    budget: float  # B_j, credits
+    weight: float  # v_j and beta_j of the utility v_j X^beta_j
     exponent: float
 
 
 @dataclass(frozen=True, slots=True)
 class CorePublic:
-    """Public information of all owners.
+    """Public information of all owners."""
 
-    Attributes
-    ----------
-    capacities : ndarray of float
-        Shape (n_instances, n_types) for OgaSched, (n_types,) for ESDP, (n_machines,) for OPM (ones).
-    slots : int
-        T.
-    crowds : ndarray of int, shape (n_instances,)
-        Ports with an edge to each instance (OgaSched), else empty.
-    """
-
+    # shape (n_instances, n_types) for OgaSched, (n_types,) for ESDP, (n_machines,) for OPM (ones)
     capacities: NDArray[np.float64]
-    slots: int
-    crowds: NDArray[np.int64]
+    slots: int  # T
+    crowds: NDArray[np.int64]  # (n_instances,), ports with an edge to each instance (OgaSched), else empty
 
 
 class Strategy(Protocol):

@@ -41,42 +41,22 @@ ROUNDING = 1e-9  # of the truthful utility: what two ways of adding up may diffe
 
 @dataclass(frozen=True, slots=True)
 class ScoredLie:
-    """A lie on fresh worlds.
-
-    Attributes
-    ----------
-    lie : CoreLie or Several
-    searched_gain : float
-        Mean gain on the worlds of the search, credits: biased upwards.
-    gain : Estimate
-        Mean gain on fresh worlds, credits.
-    gain_share : Estimate or None
-        The same as a share of the mean truthful utility; None if that is not positive with confidence.
-    value_share : Estimate or None
-        The same as a share of the mean truthful value, payments not counted: on one base whatever is paid.
-    others_share : Estimate or None
-        Change of all others' value (payments not counted), as a share of their truthful value.
-    truthful, value : float
-        Mean truthful utility and value on fresh worlds, credits.
-    worlds : int
-        How many fresh worlds.
-    pays : bool
-        Whether the gain is above 0 with the confidence that this one has left when all scored lies share it.
-    best : bool
-        Whether the search took this for the best lie of all.
-    """
+    """A lie on fresh worlds."""
 
     lie: Strategy
-    searched_gain: float
-    gain: Estimate
+    searched_gain: float  # mean gain on the worlds of the search, credits: biased upwards
+    gain: Estimate  # mean gain on fresh worlds, credits
+    # the same as a share of the mean truthful utility; None if that is not positive with confidence
     gain_share: Estimate | None
+    # the same as a share of the mean truthful value, payments not counted: on one base whatever is paid
     value_share: Estimate | None
+    # change of all others' value (payments not counted), as a share of their truthful value
     others_share: Estimate | None
-    truthful: float
+    truthful: float  # mean truthful utility and value on fresh worlds, credits
     value: float
-    worlds: int
-    pays: bool
-    best: bool
+    worlds: int  # how many fresh worlds
+    pays: bool  # whether the gain is above 0 with the confidence that this one has left when all scored lies share it
+    best: bool  # whether the search took this for the best lie of all
 
     @property
     def seems_to_pay(self) -> bool:

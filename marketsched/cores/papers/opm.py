@@ -6,25 +6,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from marketsched.comparisons.comparing import Comparison
 from marketsched.mechanisms.allocation.opm.primal_dual import theory_steps
-from marketsched.papers.claims import CheckedClaim, Claim, mean_row, ratio_row
+from marketsched.papers.claims import CheckedClaim, mean, printed_ratio, ratio
 from marketsched.papers.runs import (
     Array,
     Bench,
     Found,
     Line,
+    Over,
     Panel,
     beside,
     experiment,
-    key_panel,
     leads,
     mean_line,
-    stacked,
     totals,
 )
 
@@ -84,14 +84,23 @@ CROWDED = Load("93 times the load", 5.0, 200, 1000)
 SPARSE = Load("0.46 times the load", 0.025, 200, 4000)
 
 
-def _both(play: Callable[[Bench, Load], Found]) -> Callable[[Bench], Found]:
-    """Make an experiment of a function of a load: at that of Fig. 1b, and beside it where jobs crowd."""
+def _figure(
+    name: str, place: str, shows: str, besides: Sequence[Load] = (CROWDED,)
+) -> Callable[[Callable[[Bench, Load], Found]], Callable[[Bench], Found]]:
+    """Make an experiment of a function of a load: at that of Fig. 1b, and beside it at others."""
 
-    @wraps(play)
-    def played(bench: Bench) -> Found:
-        return beside(play(bench, PINNED), {CROWDED.words: play(bench, CROWDED)})
+    def register(play: Callable[[Bench, Load], Found]) -> Callable[[Bench], Found]:
+        @wraps(play)
+        def played(bench: Bench) -> Found:
+            return beside(play(bench, PINNED), {at.words: play(bench, at) for at in besides})
 
-    return played
+        return experiment(f"opm-{name}", f"OPM paper, {place}", shows)(played)
+
+    return register
+
+
+def _over(bench: Bench, at: Load, betas: Sequence[float], *, light: bool = False) -> Over:
+    return Over(betas, [at.compared(bench, beta, POLICIES, light=light) for beta in betas])
 
 
 # Table I of the paper: utilities of OPM, without estimation, fair, deadline-aware. Fair at 0.7 is printed as
@@ -99,30 +108,21 @@ def _both(play: Callable[[Bench, Load], Found]) -> Callable[[Bench], Found]:
 TABLE_1 = {0.5: (2.23, 2.06, 2.02, 2.00), 0.6: (6.18, 5.67, 5.09, 5.08), 0.7: (1.71, 1.54, 1.29, 1.28)}
 
 
-@experiment("opm-table1", "OPM paper, Table I", "utility under all schemes")
-@_both
+@_figure("table1", "Table I", "utility under all schemes")
 def _table_1(bench: Bench, at: Load) -> Found:
     """Utility under all schemes."""
-    found = {beta: at.compared(bench, beta, POLICIES) for beta in TABLE_1}
-    rows = []
-    for beta, each in found.items():
-        printed = TABLE_1[beta]
+    over = _over(bench, at, list(TABLE_1))
+    for beta, printed in TABLE_1.items():
         for policy, utility in zip(POLICIES[1:], printed[1:], strict=True):
-            (paper, rounding), why = _ratio(printed[0], utility), ALIKE if policy == BLIND else JOBS
-            claim = Claim(f"OPM / {policy}, utility, beta = {beta}", "Table I", "number", paper, 1.0, rounding, why)
-            rows.append(ratio_row(claim, totals(each, LEAD), totals(each, policy)))
-    gains = {beta: totals(each, LEAD) / totals(each, FAIR) for beta, each in found.items()}
-    (low, open_low), (high, open_high) = (_ratio(TABLE_1[beta][0], TABLE_1[beta][2]) for beta in (0.5, 0.7))
-    text = "OPM / fair, utility, beta = 0.7 less 0.5"
-    claim = Claim(text, "Section VI, Table I", "number", high - low, 0.0, open_low + open_high, JOBS)
-    rows.append(mean_row(claim, gains[0.7] - gains[0.5]))
-    panel = key_panel("utility", "beta", list(found), list(found.values()), "utility per slot")
-    return Found(rows, [panel], at.sizes(bench), stacked("beta", list(found), list(found.values())))
-
-
-def _ratio(above: float, below: float) -> tuple[float, float]:
-    """Return the ratio of two printed numbers, and how much their three digits leave open."""
-    return above / below, above / below * 0.005 * (1 / above + 1 / below)
+            paper, rounding = printed_ratio(printed[0], utility)
+            more = {"rounding": rounding, "why": ALIKE if policy == BLIND else JOBS}
+            text, own, other = f"OPM / {policy}, utility, beta = {beta}", over(beta, LEAD), over(beta, policy)
+            over.rows.append(ratio(text, "Table I", "number", paper, own, other, **more))
+    gains = {beta: over(beta, LEAD) / over(beta, FAIR) for beta in TABLE_1}
+    (low, open_low), (high, open_high) = (printed_ratio(TABLE_1[beta][0], TABLE_1[beta][2]) for beta in (0.5, 0.7))
+    text, more = "OPM / fair, utility, beta = 0.7 less 0.5", {"rounding": open_low + open_high, "why": JOBS}
+    over.rows.append(mean(text, "Section VI, Table I", "number", high - low, gains[0.7] - gains[0.5], **more))
+    return over.finding("utility", "beta", "utility per slot", at.sizes(bench), "beta")
 
 
 def _share(found: Comparison, policy: str, above: str, below: str, limit: float) -> Array:
@@ -138,34 +138,30 @@ def _costs(found: Comparison, policy: str) -> Array:
     return np.asarray(own.groupby("seed")["cost"].sum().sort_index(), dtype=np.float64)
 
 
-@experiment("opm-fig1", "OPM paper, Fig. 1", "cost over utility, and budgets spent")
-@_both
+@_figure("fig1", "Fig. 1", "cost over utility, and budgets spent")
 def _figure_1(bench: Bench, at: Load) -> Found:
     """Jobs by cost over utility and by the share of the budget spent."""
     found = at.compared(bench, 0.5, POLICIES)
     rows, panels = [], []
     costs, budgets = {BLIND: 0.72, FAIR: 0.65, DEADLINE: 0.65}, {FAIR: 0.03, DEADLINE: 0.03}
     pinned = (PINNED_WHY, "the load is chosen by it")
-    measures = (
+    measures: tuple[tuple[Any, ...], ...] = (
         ("cost", "utility", 50.0, "cost below 50 times the utility", "Fig. 1a", costs, 0.9, 0.005, (CHEAP, "")),
         ("cost", "budget", 0.9, "less than 90 % of the budget spent", "Fig. 1b", budgets, 0.2, 0.02, pinned),
     )
     for above, below, limit, words, source, others, own, rounding, (why, setting) in measures:
         shares = {policy: _share(found, policy, above, below, limit) for policy in POLICIES}
-        rows.append(
-            mean_row(Claim(f"OPM, share of jobs with {words}", source, "above", own, own, why=why), shares[LEAD])
-        )
+        text = f"share of jobs with {words}"
+        rows.append(mean(f"OPM, {text}", source, "above", own, shares[LEAD], neutral=own, why=why))
         for policy, paper in others.items():
-            text, because = f"{policy}, share of jobs with {words}", f"{why}; {ALIKE}" if policy == BLIND else why
-            claim = Claim(text, source, "number", paper, math.nan, rounding, because, setting)
-            rows.append(mean_row(claim, shares[policy]))
+            more = {"rounding": rounding, "why": f"{why}; {ALIKE}" if policy == BLIND else why, "setting": setting}
+            rows.append(mean(f"{policy}, {text}", source, "number", paper, shares[policy], neutral=math.nan, **more))
         best = np.max([shares[policy] for policy in POLICIES[1:]], axis=0)
-        claim = Claim(f"share of jobs with {words}, OPM less the best other", source, "above", 0.0, 0.0, why=why)
-        rows.append(mean_row(claim, shares[LEAD] - best))
+        rows.append(mean(f"{text}, OPM less the best other", source, "above", 0.0, shares[LEAD] - best, why=why))
         panels.append(_distributions(found.jobs, above, below, limit, source))
     for policy in (FAIR, DEADLINE):
-        claim = Claim(f"OPM / {policy}, cost of all jobs", "Section I (less computation costs)", "below", 1.0, 1.0)
-        rows.append(ratio_row(claim, _costs(found, LEAD), _costs(found, policy)))
+        text, source = f"OPM / {policy}, cost of all jobs", "Section I (less computation costs)"
+        rows.append(ratio(text, source, "below", 1.0, _costs(found, LEAD), _costs(found, policy)))
     return Found(rows, panels, at.sizes(bench), found.runs)
 
 
@@ -180,38 +176,30 @@ def _distributions(jobs: pd.DataFrame, above: str, below: str, limit: float, sou
     return Panel(source, f"{above} / {below}", "share of jobs", lines)
 
 
-@experiment("opm-fig2", "OPM paper, Fig. 2", "utility functions under heavy and light load")
-@_both
+@_figure("fig2", "Fig. 2", "utility functions under heavy and light load")
 def _figure_2(bench: Bench, at: Load) -> Found:
     """OPM over fair under heavy and light load."""
     betas = bench.pick([0.5, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.9])
-    rows: list[CheckedClaim] = []
-    panels, tables = [], []
-    gains = {}
+    rows, panels, tables, gains = list[CheckedClaim](), [], [], {}
     for words, paper in (("heavy", 1.47), ("light", 1.56)):
-        found = {beta: at.compared(bench, beta, POLICIES, light=words == "light") for beta in betas}
-        for beta, each in found.items():
-            gains[words, beta] = totals(each, LEAD) / totals(each, FAIR)
+        over = _over(bench, at, betas, light=words == "light")
+        for beta, each in zip(betas, over.found, strict=True):
             text = f"best baseline / OPM, utility, beta = {beta}, {words} load"
             rows.append(leads(text, "Fig. 2", each, LEAD, [FAIR, DEADLINE], JOBS))
-        claim = Claim(f"OPM / fair, utility, beta = 0.9, {words} load", "Section VI", "number", paper, 1.0, 0.005, JOBS)
-        rows.append(ratio_row(claim, totals(found[0.9], LEAD), totals(found[0.9], FAIR)))
-        panels.append(key_panel(f"{words} load", "beta", betas, list(found.values()), "utility per slot"))
-        tables.append(stacked("beta", betas, list(found.values())).assign(load=words))
-    text = "OPM / fair at beta = 0.9, light less heavy load"
-    claim = Claim(text, "Section VI", "number", 0.09, 0.0, 0.01, JOBS)
-    rows.append(mean_row(claim, gains["light", 0.9] - gains["heavy", 0.9]))
+        text, own, fair = f"OPM / fair, utility, beta = 0.9, {words} load", over(0.9, LEAD), over(0.9, FAIR)
+        rows.append(ratio(text, "Section VI", "number", paper, own, fair, rounding=0.005, why=JOBS))
+        gains[words] = own / fair
+        drawn = over.finding(f"{words} load", "beta", "utility per slot", "", "beta")
+        panels += drawn.panels
+        tables.append(drawn.runs.assign(load=words))
+    text, change = "OPM / fair at beta = 0.9, light less heavy load", gains["light"] - gains["heavy"]
+    rows.append(mean(text, "Section VI", "number", 0.09, change, rounding=0.01, why=JOBS))
     return Found(rows, panels, at.sizes(bench), pd.concat(tables, ignore_index=True))
 
 
-@experiment("opm-fig3", "OPM paper, Fig. 3", "primal step, utility and migrations")
-def _figure_3(bench: Bench) -> Found:
-    """The primal step against migrations, at the load of Fig. 1b, where jobs crowd, and at about half the load."""
-    return beside(_steps(bench, PINNED), {at.words: _steps(bench, at) for at in (CROWDED, SPARSE)})
-
-
-def _steps(bench: Bench, at: Load) -> Found:
-    """Compare two primal steps; and, with the small one, what holds machines where they are."""
+@_figure("fig3", "Fig. 3", "primal step, utility and migrations", (CROWDED, SPARSE))
+def _figure_3(bench: Bench, at: Load) -> Found:
+    """The primal step against migrations: two steps, and with the small one what holds machines where they are."""
     steps = (0.6, 6)
     small, large = policies = [f"{LEAD}:primal_step={step}" for step in steps]
     calm = f"{small}:dual_step={theory_steps(at.wide(bench), at.length(bench))[1] / 100:.2g}"
@@ -224,23 +212,17 @@ def _steps(bench: Bench, at: Load) -> Found:
         f"{JOBS}; shares swing from slot to slot: {kept:.2f} of the machines move with {KEPT}, {slow:.2f} with {CALM}, "
         f"{both:.2f} with both"
     )
-    rows = []
+    rows, level = [], {"neutral": math.nan, "rounding": 0.005, "why": swing}
     for policy, gain, share in ((small, 1.40, 0.20), (large, 1.17, 0.03)):
-        claim = Claim(f"{policy} / fair, utility", "Section VI, Fig. 3a", "number", gain, 1.0, 0.005, JOBS)
-        rows.append(ratio_row(claim, totals(found, policy), totals(found, FAIR)))
-        claim = Claim(f"{policy}, share of machines migrated", "Fig. 3b", "number", share, math.nan, 0.005, swing)
-        rows.append(mean_row(claim, moved[policy]))
-    for text, values, paper in (("OPM / fair", own, 0.17 - 0.40), ("migrations", moved, 0.03 - 0.20)):
-        claim = Claim(f"{text}, step {steps[1]} less step {steps[0]}", "Fig. 3", "number", paper, 0.0, 0.01, swing)
-        rows.append(mean_row(claim, values[large] - values[small]))
+        text, above, below = f"{policy} / fair, utility", totals(found, policy), totals(found, FAIR)
+        rows.append(ratio(text, "Section VI, Fig. 3a", "number", gain, above, below, rounding=0.005, why=JOBS))
+        rows.append(mean(f"{policy}, share of machines migrated", "Fig. 3b", "number", share, moved[policy], **level))
+    for what, values, paper in (("OPM / fair", own, 0.17 - 0.40), ("migrations", moved, 0.03 - 0.20)):
+        text, change = f"{what}, step {steps[1]} less step {steps[0]}", values[large] - values[small]
+        rows.append(mean(text, "Fig. 3", "number", paper, change, rounding=0.01, why=swing))
     for policy, words in held.items():
         text = f"{policy}, share of machines migrated"
-        rows.append(mean_row(Claim(text, "Fig. 3b", "number", 0.20, math.nan, 0.005, swing, words), moved[policy]))
-    drawn = (("OPM / fair", own), ("migrations", {policy: moved[policy] for policy in policies}))
-    rate = [_mean_lines(text, steps, values) for text, values in drawn]
-    return Found(rows, [Panel("primal step", "step", "", rate)], at.sizes(bench), found.runs)
-
-
-def _mean_lines(label: str, steps: tuple[float, ...], values: dict[str, Array]) -> Line:
-    """Return means against the step."""
-    return mean_line(label, steps, list(values.values()))
+        rows.append(mean(text, "Fig. 3b", "number", 0.20, moved[policy], setting=words, **level))
+    lines = [mean_line("OPM / fair", steps, list(own.values()))]
+    lines.append(mean_line("migrations", steps, [moved[policy] for policy in policies]))
+    return Found(rows, [Panel("primal step", "step", "", lines)], at.sizes(bench), found.runs)

@@ -30,25 +30,13 @@ FLOATS = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class WholeHorizonGrowth:
-    """Regret and fit by seed and horizon.
+    """Regret and fit by seed and horizon."""
 
-    Attributes
-    ----------
-    horizons : ndarray of int, shape (H,)
-        T.
-    regrets, fits : ndarray of float, shape (seeds, H)
-        Reg_T of OPM (6) against the offline optimum, and Fit_T of OPM (8).
-    regret_scales : ndarray of float, shape (H,)
-        M sqrt(T ln(M T / delta)), the function inside O(.) of OPM (24) without its pi.
-    fit_bounds : ndarray of float, shape (H,)
-        OPM (74), which holds with probability 1 - delta.
-    """
-
-    horizons: NDArray[np.int64]
-    regrets: FLOATS
+    horizons: NDArray[np.int64]  # (H,), T
+    regrets: FLOATS  # (seeds, H), Reg_T of OPM (6) against the offline optimum, and Fit_T of OPM (8)
     fits: FLOATS
-    regret_scales: FLOATS
-    fit_bounds: FLOATS
+    regret_scales: FLOATS  # (H,), M sqrt(T ln(M T / delta)), the function inside O(.) of OPM (24) without its pi
+    fit_bounds: FLOATS  # (H,), OPM (74), which holds with probability 1 - delta
 
 
 def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confidence: float) -> float:

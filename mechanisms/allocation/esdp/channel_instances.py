@@ -36,31 +36,15 @@ LEAST_CHANNELS = 1e-3  # expected of a graph, so that some thousand draws find o
 
 @dataclass(frozen=True, slots=True)
 class _ChannelInstance:
-    """A drawn cluster with channels, and how it fluctuates.
+    """A drawn cluster with channels, and how it fluctuates."""
 
-    Attributes
-    ----------
-    channels : Channels
-        Requests, capacities, ports.
-    servers : array of int, shape (E,)
-        Server of each channel, from 0.
-    means, deviations : array of float, shape (E,)
-        Of the computation utility Z.
-    costs : array of float, shape (E,)
-        Sum over resource types of the supply costs, as drawn, before scaling.
-    probability : float
-        Of a job at a port in a slot.
-    cost_scale, unit : float
-        See `GaussianUtilities`.
-    """
-
-    channels: Channels
-    servers: NDArray[np.int64]
-    means: NDArray[np.float64]
+    channels: Channels  # requests, capacities, ports
+    servers: NDArray[np.int64]  # (E,), server of each channel, from 0
+    means: NDArray[np.float64]  # (E,), of the computation utility Z
     deviations: NDArray[np.float64]
-    costs: NDArray[np.float64]
-    probability: float
-    cost_scale: float
+    costs: NDArray[np.float64]  # (E,), sum over resource types of the supply costs, as drawn, before scaling
+    probability: float  # of a job at a port in a slot
+    cost_scale: float  # see `GaussianUtilities`
     unit: float
 
     def utilities(self, rng: Rng) -> GaussianUtilities:

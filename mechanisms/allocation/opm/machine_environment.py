@@ -42,21 +42,11 @@ PAPER_SPEEDS = ((0.7, 1.0), (0.0, 0.1))
 
 @dataclass(frozen=True, slots=True)
 class _JobOutcomes:
-    """What came of the jobs; arrays of shape (N,).
+    """What came of the jobs; arrays of shape (N,)."""
 
-    Attributes
-    ----------
-    works : ndarray of float
-        X_j.
-    costs : ndarray of float
-        Credits spent.
-    utilities : ndarray of float
-        f_j(X_j).
-    """
-
-    works: NDArray[np.float64]
-    costs: NDArray[np.float64]
-    utilities: NDArray[np.float64]
+    works: NDArray[np.float64]  # X_j
+    costs: NDArray[np.float64]  # credits spent
+    utilities: NDArray[np.float64]  # f_j(X_j)
 
 
 class MachineEnvironment:

@@ -40,28 +40,17 @@ FIRST_TANGENTS = np.geomspace(1e-4, 1.0, 13)  # at these parts of the most work 
 
 @dataclass(frozen=True, slots=True)
 class _OfflineOptimum:
-    """A feasible plan and a bound that no plan exceeds.
+    """A feasible plan and a bound that no plan exceeds."""
 
-    Attributes
-    ----------
-    value, bound : float
-        Objective of the plan; upper bound on every plan's.
-    works, costs : ndarray of float, shape (N,)
-        X_j and credits spent.
-    kinds : ndarray of int, shape (M,)
-        Kind of each machine: same price and rate, same kind; with few kinds, alike in rate.
-    breakpoints : ndarray of int, shape (n_intervals + 1,)
-        Interval k are slots ``breakpoints[k] + 1`` to ``breakpoints[k + 1]``.
-    plan : tuple of arrays, each of shape (n,)
-        Job, kind, interval and machine-slots of every part of the plan that is not 0.
-    """
-
-    value: float
+    value: float  # objective of the plan; upper bound on every plan's
     bound: float
-    works: FLOATS
+    works: FLOATS  # (N,), X_j and credits spent
     costs: FLOATS
+    # (M,), kind of each machine: same price and rate, same kind; with few kinds, alike in rate
     kinds: NDArray[np.int64]
+    # (n_intervals + 1,), interval k are slots ``breakpoints[k] + 1`` to ``breakpoints[k + 1]``
     breakpoints: NDArray[np.int64]
+    # (n,), job, kind, interval and machine-slots of every part of the plan that is not 0
     plan: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], FLOATS]
 
     @property

@@ -83,24 +83,12 @@ FLOATS = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _GeneralProjection:
-    """A feasible point, and how far from the projection it can be.
+    """A feasible point, and how far from the projection it can be."""
 
-    Attributes
-    ----------
-    shares : ndarray of float, shape (n_jobs, M)
-        Feasible.
-    gap : float
-        Primal less dual value; the distance to the exact projection is at most ``sqrt(2 gap)``.
-    sweeps : int
-        Rounds over all jobs and machines.
-    machine_prices, job_prices : ndarray of float, shapes (M,) and (n_jobs,)
-        Multipliers rho and sigma, >= 0.
-    """
-
-    shares: FLOATS
-    gap: float
-    sweeps: int
-    machine_prices: FLOATS
+    shares: FLOATS  # (n_jobs, M), feasible
+    gap: float  # primal less dual value; the distance to the exact projection is at most ``sqrt(2 gap)``
+    sweeps: int  # rounds over all jobs and machines
+    machine_prices: FLOATS  # (M,) and (n_jobs,), multipliers rho and sigma, >= 0
     job_prices: FLOATS
 
 
