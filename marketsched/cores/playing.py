@@ -47,13 +47,10 @@ def run_policies(
 ) -> Result:
     """Run every policy of a cluster scenario once; see :func:`marketsched.play.running.run`.
 
-    Returns
-    -------
-    Result
-        Of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy; ``jobs``:
-        one row per policy and job, of a core that tells jobs apart; ``owners``, with ``model``: one row per policy and
-        owner of a port or job, as agents of a `CoreMarket` that report truly. If it was interrupted it holds the
-        policies that were finished, and nothing of the best there could be if that was not found yet.
+    The result is of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy;
+    ``jobs``: one row per policy and job, of a core that tells jobs apart; ``owners``, with ``model``: one row per
+    policy and owner of a port or job, as agents of a `CoreMarket` that report truly. If it was interrupted it holds the
+    policies that were finished, and nothing of the best there could be if that was not found yet.
     """
     core = scenario.cluster
     choices = core.choices(policies)

@@ -16,14 +16,8 @@ def policy_tests(
 ) -> Callable[..., None]:
     """Return a test for pytest, parametrised with all checks of a policy of an allocation core and its payments.
 
-    Parameters
-    ----------
-    world : function of int
-        Game of a seed, as `search_core_lies` takes it.
-    except_for : mapping of str to str, optional
-        Checks that are not claimed, and why.
-    **options
-        As for `check_policy`.
+    ``world`` is the game of a seed; ``except_for`` names checks that are not claimed, and why; ``options`` are those of
+    `policy_checks`.
     """
     checks = policy_checks(world, **options)
     return suite({name: partial(raising, name, check) for name, check in checks.items()}, except_for)

@@ -27,14 +27,8 @@ ASKED = ("full", "seed", "runs", "slots")  # what two runs must have in common t
 def kept(out: Path, asked: Mapping[str, Mapping[str, Any]], *, force: bool = False) -> dict[str, Result]:
     """Return the experiments that a folder holds already with the same version, seeds and sizes.
 
-    Parameters
-    ----------
-    out : Path
-        Folder of all experiments; may be absent.
-    asked : mapping of str to mapping
-        `ASKED` of each experiment, by its name.
-    force : bool
-        All are to be run again: the folder is only looked at.
+    ``asked`` has `ASKED` of each experiment by its name. With ``force`` all are to be run again. InvalidParameterError
+    if the folder holds anything else, or an experiment of other sizes, seeds or another version.
     """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise InvalidParameterError(f"{out} is not a folder: expected a new or empty folder")
@@ -67,17 +61,7 @@ def _difference(wanted: Mapping[str, Any], meta: Mapping[str, Any]) -> str | Non
 
 
 def overview(found: Sequence[Result], names: Sequence[str], asked: Mapping[str, Any]) -> Result:
-    """Return the claims of all finished experiments as one result.
-
-    Parameters
-    ----------
-    found : sequence of Result
-        Finished.
-    names : sequence of str
-        All requested experiments.
-    asked : mapping
-        What was asked for: ``full``, ``seed``, ``runs``, ``slots``.
-    """
+    """Return the claims of the finished experiments, of all that were asked for, as one result."""
     headlines = {str(each.meta["experiment"]): headline_of(each) for each in found}
     meta = {
         "complete": headlines.keys() >= set(names),

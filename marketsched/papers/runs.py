@@ -123,20 +123,9 @@ class Bench:
     def compared(
         self, scenario: str, changes: Sequence[str], policies: Sequence[str], slots: int, *, growth: bool = False
     ) -> Comparison:
-        """Return the policies in the worlds of all seeds, made once.
+        """Return the policies (the first leads) in the worlds of all seeds of a built-in scenario, changed; made once.
 
-        Parameters
-        ----------
-        scenario : str
-            A built-in cluster scenario.
-        changes : sequence of str
-            ``key=value`` each.
-        policies : sequence of str
-            The first leads.
-        slots : int
-            To be played.
-        growth : bool
-            Whether the regret at T/8, T/4, T/2 and T slots is measured, too.
+        With ``growth`` the regret at T/8, T/4, T/2 and T slots is measured, too.
         """
         key = json.dumps([scenario, list(changes), list(policies), slots, self.runs, self.first, growth])
         if key not in self.made:

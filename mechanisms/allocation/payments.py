@@ -144,14 +144,12 @@ def _best(
 def displaced_work(
     decision: ArrayLike, work: ArrayLike, works: ArrayLike, weights: ArrayLike, exponents: ArrayLike, waiting: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the value of each job's machines to another job in one slot.
+    """Return the value of each job's machines to another job in one slot, credits, shape (N,).
 
     Parameters
     ----------
-    decision : array_like of int, shape (M,)
-        Job on each machine, or -1.
-    work : array_like of float, shape (M,)
-        Work of each machine.
+    decision, work : array_like, shape (M,)
+        Job on each machine, or -1, and the machine's work.
     works : array_like of float, shape (N,)
         Work of each job before the slot.
     weights, exponents : array_like of float, shape (N,)
@@ -159,11 +157,8 @@ def displaced_work(
     waiting : array_like of bool, shape (N,)
         Jobs that could have used a machine: in the cluster, with budget left.
 
-    Returns
-    -------
-    ndarray of float, shape (N,)
-        Credits, 0 for all if a machine is idle. For each job, machine by machine, the best one first: the most by
-        which its work, added to what another waiting job then has, would have raised that job's reported utility.
+    Notes ----- 0 for all if a machine is idle. For each job, machine by machine, the best one first: the most by which
+    its work, added to what another waiting job then has, would have raised that job's reported utility.
 
     Examples
     --------

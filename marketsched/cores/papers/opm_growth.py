@@ -40,16 +40,9 @@ class WholeHorizonGrowth:
 
 
 def fit_bound(budgets: ArrayLike, durations: ArrayLike, n_machines: int, confidence: float) -> float:
-    """Return the bound OPM (74) on Fit_T, for prices of at most 1.
+    """Return OPM (74), which bounds Fit_T with probability 1 - ``confidence``, for prices of at most 1.
 
-    Parameters
-    ----------
-    budgets, durations : array_like of float, shape (N,)
-        B_j and d_j - a_j (slots).
-    n_machines : int
-        M.
-    confidence : float
-        delta: the bound holds with probability 1 - delta.
+    ``budgets`` are B_j, ``durations`` d_j - a_j in slots.
     """
     total = float_array("budgets", budgets, (None,), lowest=0.0)
     per_slot = total / float_array("durations", durations, total.shape, lowest=1.0)
@@ -86,24 +79,8 @@ def whole_horizon_growth(
 ) -> WholeHorizonGrowth:
     """Play OPM at several horizons, several times each, with jobs that are there from the first slot to the last.
 
-    Parameters
-    ----------
-    prices, rates : array_like of float, shape (M,)
-        p_i and theta_i, in [0, 1].
-    budgets_per_slot : array_like of float, shape (N,)
-        B_j / T, credits.
-    utilities : sequence of PowerUtility
-        f_j, one for each budget.
-    horizons : sequence of int
-        T.
-    seeds : int
-        Runs at each horizon, each with its own draws.
-    confidence : float
-        delta.
-    known_rates : bool
-        Whether the policy knows theta.
-    rng : Generator, int or None
-        One stream is spawned for each run.
+    ``prices`` p_i and ``rates`` theta_i, shape (M,), are in [0, 1]; ``budgets_per_slot`` B_j / T in credits, one for
+    each of the ``utilities``. Each of the ``seeds`` runs at a horizon has a stream of its own. ``confidence`` is delta.
     """
     price = float_array("prices", prices, (None,), lowest=0.0, highest=1.0)
     theta = float_array("rates", rates, price.shape, lowest=0.0, highest=1.0)

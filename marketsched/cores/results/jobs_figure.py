@@ -19,20 +19,9 @@ FARTHEST = 0.98  # quantile of the jobs of all policies at which the axis of cos
 def jobs_figure(jobs: pd.DataFrame, *, title: str, lead: str) -> Figure:
     """Draw the distributions over jobs of cost divided by utility, of the share of the budget spent, and of utility.
 
-    Parameters
-    ----------
-    jobs : DataFrame
-        One row per policy and job, perhaps of several seeds: ``policy, budget, cost, utility``.
-    title : str
-        Headline.
-    lead : str
-        Label of the policy that is drawn thicker.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches, with distributions over all jobs. The ratio of cost to utility is not defined for a job
-        without utility; a curve that ends below 1 leaves out such jobs and the jobs beyond the end of the axis.
+    ``jobs`` has one row per policy and job, perhaps of several seeds: ``policy, budget, cost, utility``. The ratio of
+    cost to utility is not defined for a job without utility; a curve that ends below 1 leaves out such jobs and the
+    jobs beyond the end of the axis. 12 x 4.6 inches.
     """
     labels = jobs["policy"].drop_duplicates().tolist()
     positive = jobs["utility"] > 0
@@ -76,20 +65,9 @@ def steps_of(runs: pd.DataFrame) -> list[str]:
 def migration_figure(runs: pd.DataFrame, *, title: str, baseline: str) -> Figure:
     """Draw utility and migrations against the primal step alpha (Fig. 3), means over seeds with their intervals.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        One row per seed and policy: ``policy, rules, step, machines, slots, reward, over_baseline,
-        migrations``.
-    title : str
-        Headline.
-    baseline : str
-        The policy of ``over_baseline``; without it in the comparison utility a slot is drawn.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches.
+    ``runs`` has one row per seed and policy: ``policy, rules, step, machines, slots, reward, over_baseline,
+    migrations``; ``baseline`` is the policy of ``over_baseline``: without it in the comparison utility a slot is drawn.
+    12 x 4.6 inches.
     """
     labels = steps_of(runs)
     own = runs[runs["policy"].isin(labels)]

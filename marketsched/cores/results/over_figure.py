@@ -28,23 +28,7 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str, goal: str = "rewa
     """Draw the effect of a parameter (Fig. 3: instances, ports, contention): reward, and ratios to the others.
 
     Left the reward of all slots, mean over seeds, with one standard deviation; right the ratio of
-    the first policy's mean to each other one's, and of y* to the same as a diamond.
-
-    Parameters
-    ----------
-    table : DataFrame
-        See the module.
-    key : str
-        The key of the values.
-    title : str
-        Headline.
-    goal, star : str
-        The core's names of its goal and its reference.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches.
+    the first policy's mean to each other one's, and of y* to the same as a diamond. 12 x 4.6 inches, as all here.
     """
     labels, values = _order(table)
     with matplotlib.rc_context(STYLE):
@@ -70,15 +54,7 @@ def sweep_figure(table: pd.DataFrame, *, key: str, title: str, goal: str = "rewa
 def gain_overhead_figure(
     table: pd.DataFrame, *, key: str, title: str, pair: Sequence[str] = ("gain", "overhead")
 ) -> Figure:
-    """Draw mean gain and mean overhead of a slot by a parameter (Fig. 6: contention), policy beside policy.
-
-    ``pair``: the two measures that are drawn, of a core with others.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches.
-    """
+    """Draw means a slot of two measures by a parameter (Fig. 6: contention), policy beside policy."""
     labels, values = _order(table)
     with matplotlib.rc_context(STYLE):
         figure, panels = _frame(title, f"mean of {table['seed'].nunique()} seeds; lines: one standard deviation")
@@ -94,10 +70,7 @@ def gain_overhead_figure(
 def utility_figure(table: pd.DataFrame, *, title: str) -> Figure:
     """Draw the reward of all slots by the kind of utility (Fig. 7), on a log scale where all are positive.
 
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches; at the right the same as shares of y*, cut off far below zero.
+    At the right the same as shares of y*, cut off far below zero.
     """
     labels, values = _order(table)
     with matplotlib.rc_context(STYLE):

@@ -28,13 +28,7 @@ STARS = {"y*": "y*, best fixed"}  # what is too long for a legend
 
 
 def run_figure(run: Result, words: Core) -> Figure:
-    """Draw a run: average reward, cumulative reward, and ratios of the leading policy to the others, over time.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches.
-    """
+    """Draw a run: average reward, cumulative reward, and ratios of the leading policy to the others, over time."""
     meta, rows = run.meta, run.records()
     labels = [row["policy"] for row in rows]
     tables = {label: run.slots[run.slots["policy"] == label] for label in labels}
@@ -86,13 +80,7 @@ def _draw_ratio_curves(axes: Axes, tables: dict[str, pd.DataFrame], rows: Sequen
 
 
 def comparison_figure(found: Result, words: Core) -> Figure:
-    """Draw a comparison: reward over time as a share of y*, ratios seed by seed, and how regret grows.
-
-    Returns
-    -------
-    Figure
-        12 x 4.6 inches.
-    """
+    """Draw a comparison: reward over time as a share of y*, ratios seed by seed, and how regret grows."""
     meta, rows = found.meta, found.records()
     labels = [row["policy"] for row in rows]
     grows = "regrets" in found.tables

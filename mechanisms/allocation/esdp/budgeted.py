@@ -44,14 +44,8 @@ MEMORY_LIMIT = 2**30
 class BudgetedProblem:
     """The constraints of a budgeted selection, prepared once for many values and variances.
 
-    Parameters
-    ----------
-    requests : array_like of int, shape (E, K)
-        Units a channel takes, >= 0.
-    capacities : array_like of int, shape (K,)
-        Units there are, >= 0.
-    memory_limit : int
-        Bytes a table may take.
+    Requests (E, K) and capacities (K,) are whole numbers >= 0; a table may take ``memory_limit`` bytes, and
+    TooLargeError is raised if that is too little for any.
     """
 
     @legal
@@ -202,12 +196,7 @@ class _BudgetedTable(SelectionTable):
 def choose_budget(finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> int:
     """Return s of ESDP (21): most unseen channels, then the largest ``s + sqrt(best[s])``, then the smallest s.
 
-    Parameters
-    ----------
-    finite : array of float, shape (s_max + 1,)
-        Sums of finite variances of the optima; -inf where infeasible.
-    unseen : array of int, shape (s_max + 1,)
-        Unseen channels in the optima; -1 where infeasible. Never rising in s: the first is the largest.
+    Both are those of a `SelectionTable`; unseen channels never rise in s: the first entry is the largest.
     """
     candidates = np.flatnonzero(unseen == unseen[0])
     return int(candidates[np.argmax(candidates + np.sqrt(finite[candidates]))])

@@ -4,17 +4,8 @@ A source hands out the utilities of one slot per call and draws nothing ahead; `
 the first slot, and the same utilities come again, whatever was selected. All utilities are net of the
 supply costs and lie in [0, 1], as ESDP (7) asks.
 
-**Recorded speeds as utilities.** `RecordedUtilities` takes one array of utilities per channel; which
-recorded thing becomes a channel is for the caller to say. Two builds fit the traces:
-
-* *Mini-batch times* (columns job, worker, iteration, time): a port is a training job, a server is a
-  worker's machine, channel (job, worker) has one sample per iteration in which the worker has a time,
-  in order of the iterations: ``relative_speeds`` of the job's times, so that the job's fastest batch
-  has utility 1.
-* *Task runs* (columns job, machine, run time, end): a port is a job (or group of jobs) with at least
-  100 finished tasks, a server is a machine; channel (job, machine) has one sample per task of the job
-  that *finished* on the machine, in order of the starts: (job's median run time / run time), divided
-  by the largest of the job or capped at 1. Channels with fewer than a handful of samples are left out.
+`RecordedUtilities` takes one array of utilities per channel; which recorded thing becomes a channel is for the caller
+to say (`marketsched.cores.worlds.records`).
 """
 
 from __future__ import annotations
@@ -194,17 +185,9 @@ class RecordedUtilities:
 
 
 def relative_speeds(times: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
-    """Turn times for the same piece of work into utilities: the fastest of all has 1, twice its time 1/2.
+    """Turn times for the same piece of work, an array for each channel, into utilities ``min(all times) / time``.
 
-    Parameters
-    ----------
-    times : sequence of array_like of float
-        Times of one job, one array per channel, > 0.
-
-    Returns
-    -------
-    list of array of float
-        ``min(all times) / time``, in (0, 1].
+    The fastest of all has 1, twice its time 1/2. InvalidParameterError if there is no time, or one is not positive.
 
     Examples
     --------

@@ -30,18 +30,7 @@ GAIN_NAMES: Final = ("linear", "log", "reciprocal", "poly")  # a name's place is
 
 
 def gain_codes(gain: str | ArrayLike, n_instances: int, n_types: int) -> NDArray[np.int8]:
-    """Return the codes of gains given by name.
-
-    Parameters
-    ----------
-    gain : str or array_like of str, shape (n_instances, n_types)
-        One name for all, or one per instance and type; codes are accepted in place of names.
-    n_instances, n_types : int
-        R and K.
-
-    Returns
-    -------
-    ndarray of int8, shape (n_instances, n_types)
+    """Return the codes of gains, shape (n_instances, n_types), given by name (or code): one for all, or one for each.
 
     Examples
     --------

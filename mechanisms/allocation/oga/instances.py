@@ -224,22 +224,11 @@ def small_integer_instance(
 def regular_channels(
     rng: np.random.Generator, n_ports: int, n_instances: int, ports_per_instance: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return channels of which every instance has the same number, and every port at least one.
+    """Return channels (n_ports, n_instances) of which every instance has the same number, and every port at least one.
 
-    With a mean degree between two whole numbers instances have one of the two; which ones have the
-    higher is drawn. The number of all channels is the mean times the instances, rounded.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_ports, n_instances : int
-        L, R.
-    ports_per_instance : float, optional
-        The mean degree, in [1, n_ports]; all ports by default.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_ports, n_instances)
+    ``ports_per_instance`` is the mean degree, in [1, n_ports]; all ports by default. With a mean between two whole
+    numbers instances have one of the two; which ones have the higher is drawn. The number of all channels is the mean
+    times the instances, rounded.
 
     Examples
     --------

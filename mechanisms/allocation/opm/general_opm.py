@@ -42,21 +42,10 @@ FLOATS = NDArray[np.float64]
 
 
 def roundable_rules(demands: FLOATS, capacities: FLOATS) -> tuple[FLOATS, FLOATS, FLOATS]:
-    """Return weights, capacities and upper ends under which every feasible share can be rounded.
+    """Return weights (n_jobs, M), capacities (M,) and upper ends (n_jobs, M) within which every share can be rounded.
 
-    Parameters
-    ----------
-    demands : ndarray of float, shape (n_jobs,)
-        r_j.
-    capacities : ndarray of float, shape (M,)
-        C_i.
-
-    Returns
-    -------
-    tuple of ndarray, shapes (n_jobs, M), (M,) and (n_jobs, M)
-        To be handed to `project_general`: per machine either weights 1 and ``floor(C_i / r_max)``,
-        or demands and ``C_i - r_max``, whichever admits more tasks of mean demand; the upper end is
-        0 where a task does not fit at all.
+    To be handed to `project_general`: per machine either weights 1 and ``floor(C_i / r_max)``, or demands and
+    ``C_i - r_max``, whichever admits more tasks of mean demand; the upper end is 0 where a task does not fit at all.
     """
     fits = demands[:, None] <= capacities[None, :] * (1.0 + TOLERANCE)
     sizes = np.where(fits, demands[:, None], 0.0)

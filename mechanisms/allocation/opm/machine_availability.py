@@ -51,15 +51,8 @@ class AvailabilityProcess(Protocol):
 class IndependentAvailability:
     """Machine i is available in a slot with probability ``shares[i]``, independently of everything else.
 
-    Service rates as the theory of OPM assumes them: independent over slots, and a mean that is the
-    machine's own.
-
-    Parameters
-    ----------
-    shares : array_like of float, shape (M,)
-        In [0, 1].
-    rng : Generator
-        Only a child of it is drawn from.
+    Service rates as the theory of OPM assumes them: independent over slots, and a mean that is the machine's own. Only
+    a child of ``rng`` is drawn from.
     """
 
     slots: int | None = None

@@ -30,17 +30,7 @@ from marketsched.mechanisms.legal import Count, OpenShare, legal
 
 
 def project_machines(points: ArrayLike) -> NDArray[np.float64]:
-    """Return the solution of P4 for every machine.
-
-    Parameters
-    ----------
-    points : array_like of float, shape (n_jobs, M)
-        y, the shares after a primal step.
-
-    Returns
-    -------
-    ndarray of float, shape (n_jobs, M)
-        The closest shares with ``z >= 0`` and column sums of at most 1.
+    """Return the solution of P4 for every machine, of points y of shape (n_jobs, M).
 
     Examples
     --------
@@ -112,18 +102,14 @@ def project_general(
         y.
     demands : array_like of float, shape (n_jobs,) or (n_jobs, M)
         r_j > 0; or a weight w[j,i] > 0 for every machine.
-    capacities : array_like of float, shape (M,)
-        C_i >= 0.
-    limits : array_like of float, shape (n_jobs,)
-        u_j >= 0; numbers above M do not bind.
+    capacities, limits : array_like of float, shapes (M,) and (n_jobs,)
+        C_i and u_j >= 0; limits above M do not bind.
     top : array_like of float, shape (n_jobs, M), or None
         Upper ends of the box, >= 0; None: 1.
     start : (ndarray, ndarray) or None
         Multipliers of machines and jobs to begin with, such as those of the slot before.
     tolerance : float
-        Gap, per unit of ``1 + sum of squares of the shares``, at which to stop.
-    max_sweeps : int
-        Rounds at most.
+        Gap, per unit of ``1 + sum of squares of the shares``, at which to stop; SolverError if it is not reached.
 
     Examples
     --------
