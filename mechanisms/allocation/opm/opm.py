@@ -90,6 +90,7 @@ class Opm(PrimalDual):
 
     Examples
     --------
+    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
     >>> opm = Opm([0.5, 0.5, 0.9], horizon=100, primal_step=1.0, rng=1)
     >>> opm.add_job(0, deadline=100, budget=60.0, utility=PowerUtility(2.0, 0.5))
     >>> opm.allocate()
