@@ -1,65 +1,66 @@
 """Many tasks of one kind: in this process, in several, on a Dask cluster, or in an executor of the caller's.
 
-Comparisons, learning owners, the papers' figures and sweeps share out their work here. What is found does
-not depend on where it is found: tasks share nothing, and their results are put in order by who uses them.
+Comparisons, audits, learning owners, the papers' figures and sweeps share out their work here. Tasks share nothing,
+and who uses the results puts them in order, so they do not depend on where they are computed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from typing import TypeVar
 
-from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.play.dask_workers import connected, run_on_cluster
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.play.dask_workers import connected
 from marketsched.play.kept_results import KeptResults
-from marketsched.play.workers import Processes, run_in_processes
+from marketsched.play.workers import Processes, Workers
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-AT_ONCE = 1000  # tasks that an executor knows of at a time
 Where = str | Executor  # address of a Dask scheduler, or any executor of `concurrent.futures`
 
 
-class Staying:
-    """Workers that stay for several calls of `run_many`, as its ``executor``; see `workers_for`."""
-
-    def __init__(self, run: Callable[..., Generator[tuple[Any, Any], None, None]]) -> None:
-        self.run = run
-
-
 @contextmanager
-def workers_for(
-    workers: int, executor: Where | None, begin: Callable[[], object] = int
-) -> Iterator[Executor | Staying | None]:
+def workers_for(workers: int, executor: Where | Workers | None, needs: object = None) -> Iterator[Workers | None]:
     """Give what several calls of `run_many` take as ``executor``, so that workers are started once for all of them.
 
     Parameters
     ----------
     workers, executor
         As of `run_many`. One worker without an executor: None, all is done in this process.
-    begin : function
-        Called in each process here as soon as it has started: the place to import what tasks need.
+    needs : object
+        As of `Processes`.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``executor`` is none, or its address is none.
+    SweepError
+        If the cluster does not answer, or no process can be started.
     """
     if isinstance(executor, str):
-        with connected(executor) as client:
-            yield Staying(lambda function, tasks: run_on_cluster(function, tasks, client))
+        with connected(executor) as cluster:
+            yield cluster
     elif executor is None and workers > 1:
-        with Processes(workers) as processes:
-            processes.start(begin)
-            yield Staying(processes.run)
-    else:
+        with Processes(workers, needs) as processes:
+            yield processes
+    elif executor is None or isinstance(executor, Workers):
         yield executor
+    elif callable(getattr(executor, "submit", None)):
+        yield Workers(executor)
+    else:
+        legal = "tcp://HOST:PORT, or an executor of concurrent.futures"
+        raise InvalidParameterError(place="executor", value=executor, legal=legal)
 
 
 def run_many(
     function: Callable[[T], R],
     tasks: Sequence[T],
     workers: int = 1,
-    executor: Where | Staying | None = None,
+    executor: Where | Workers | None = None,
     kept: KeptResults | None = None,
 ) -> Generator[tuple[T, R], None, None]:
     """Run ``function(task)`` for every task; give each with its result as it is finished.
@@ -82,10 +83,8 @@ def run_many(
 
     Raises
     ------
-    InvalidParameterError
-        If ``executor`` is neither of them, or the address is none.
-    SweepError
-        If a process or the cluster is lost, or runs other code.
+    InvalidParameterError, SweepError
+        As of `workers_for` and `Workers.run`.
     Exception
         What ``function`` raises.
     """
@@ -94,56 +93,13 @@ def run_many(
     for task in tasks:
         if repr(task) in earlier:
             yield task, earlier[repr(task)]
-    for task, found in _stream(function, missing, workers, executor):
-        if kept is not None:
-            kept.keep(repr(task), found)
-        yield task, found
-
-
-def _stream(
-    function: Callable[[T], R], tasks: Sequence[T], workers: int, executor: Where | Staying | None
-) -> Generator[tuple[T, R], None, None]:
-    if isinstance(executor, str):
-        with connected(executor) as client:
-            yield from run_on_cluster(function, tasks, client)
-    elif isinstance(executor, Staying):
-        yield from executor.run(function, tasks)
-    elif executor is not None:
-        yield from _in_executor(function, tasks, executor)
-    elif min(workers, len(tasks)) > 1:
-        yield from run_in_processes(function, tasks, workers)
-    else:
-        for task in tasks:
-            yield task, function(task)
-
-
-def _in_executor(
-    function: Callable[[T], R], tasks: Sequence[T], executor: Executor
-) -> Generator[tuple[T, R], None, None]:
-    if not callable(getattr(executor, "submit", None)):
-        raise InvalidParameterError(
-            place="executor", value=executor, legal="tcp://HOST:PORT, or an executor of concurrent.futures"
-        )
-    running: dict[Future[R], T] = {}
-    waiting = iter(tasks)
-    try:
-        for task in _first(waiting, AT_ONCE):
-            running[executor.submit(function, task)] = task
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task, found = running.pop(future), future.result()
-                for following in _first(waiting, 1):
-                    running[executor.submit(function, following)] = following
+    with workers_for(min(workers, len(missing)), executor) as place:
+        stream = ((task, function(task)) for task in missing) if place is None else place.run(function, missing)
+        with closing(stream):
+            for task, found in stream:
+                if kept is not None:
+                    kept.keep(repr(task), found)
                 yield task, found
-    except BrokenExecutor as error:
-        raise SweepError(f"the executor is lost: {error}") from None
-    finally:
-        for future in running:
-            future.cancel()
-
-
-def _first(items: Any, count: int) -> list[Any]:
-    return [item for _, item in zip(range(count), items, strict=False)]
 
 
 class TimeLeft:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARTIAL = ".marketsched-partial"  # holds the temporary folders
+PART = ".marketsched-"  # how the name of a half-written file begins
 KEPT = ".marketsched-kept"  # holds results of finished tasks until all are there
 META = "meta.json"  # what makes a folder one of ours
 FILES = "files"  # its entry that lists the other files
@@ -219,7 +220,7 @@ def whole_file(target: Path) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     target = target.absolute()
-    handle, name = tempfile.mkstemp(prefix=".marketsched-", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=PART, dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:

@@ -14,7 +14,7 @@ from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario
 from marketsched.config.strict_yaml import dump_yaml
-from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.mechanisms.from_file import files_in_use, loaded_from_file, own_files
 from marketsched.mechanisms.registry import builder_of, get
 from marketsched.play.dask_workers import perform
@@ -195,14 +195,11 @@ def test_a_worker_with_another_text_of_the_file_refuses_the_task(folder):
     assert loaded_from_file("own_rule.py:FirstPrice")
     task, code, here = pickle.dumps((len, "own_rule.py:FirstPrice")), dict(fingerprint()), files_in_use()
     files = {"own_rule.py": here["own_rule.py"]}
-    assert pickle.loads(perform(task, code, files)) == ("done", len("own_rule.py:FirstPrice"))
+    assert perform(task, code, files) == len("own_rule.py:FirstPrice")
     (folder / "own_rule.py").write_text(dedent(RULE) + "\n")
-    assert (
-        pickle.loads(perform(task, code, files))[0] == "done"
-    )  # edited on the way: it goes on with what it began with
+    assert perform(task, code, files)  # edited on the way: it goes on with what it began with
     now = own_files('"own_rule.py:FirstPrice"')
-    assert now != files and pickle.loads(perform(task, code, now))[0] == "done"
-    kind, said = pickle.loads(perform(task, code, files))
-    assert kind == "differs" and said == f"another text in {folder / 'own_rule.py'}"
-    kind, said = pickle.loads(perform(task, code, {"gone.py": "0"}))
-    assert kind == "differs" and said == f"no file gone.py (its folder is {folder})"
+    assert now != files and perform(task, code, now)
+    for wrong, message in ((files, f"another text in {folder / 'own_rule.py'}"), ({"gone.py": "0"}, "no file gone.py")):
+        with pytest.raises(SweepError, match=message):
+            perform(task, code, wrong)

@@ -10,8 +10,9 @@ import pytest
 
 from marketsched import compare
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
-from marketsched.play.kept_results import FORGOTTEN_SECONDS, KeptResults
+from marketsched.play.kept_results import FORGOTTEN_SECONDS, KeptResults, fingerprint
 from marketsched.play.parallel import run_many
+from marketsched.play.workers import perform
 from refusals import refused
 
 TASKS = list(range(12))
@@ -47,6 +48,11 @@ def _end_the_process(task):
     import os
 
     os._exit(task)
+
+
+def test_a_worker_of_other_code_is_refused():
+    with pytest.raises(SweepError, match=r"a worker has numpy .* \(here 1.0\): expected the same versions"):
+        perform(len, "abc", {**fingerprint(), "numpy": "1.0"})
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 
 import duckdb
 import pandas as pd
@@ -15,13 +13,11 @@ import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.errors import SweepError
 from marketsched.play.kept_results import difference, fingerprint, source_digest
+from marketsched.results import output
 from marketsched.results.views import flat
-from marketsched.study.sweeps import folder as sweep_folder
-from marketsched.study.sweeps import records as sweep_records
-from marketsched.study.sweeps.folder import check_sweep_target, open_folder
+from marketsched.study.sweeps.folder import open_folder
 from marketsched.study.sweeps.records import perform
 from marketsched.study.sweeps.runs import runs_from
-from marketsched.study.sweeps.sweeping import _Work
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from sweep_tools import CLUSTER, ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
@@ -126,16 +122,16 @@ def test_an_interrupted_sweep_keeps_what_is_finished(here, monkeypatch):
 
 
 def test_a_full_disk_stops_the_sweep_and_keeps_what_is_finished(here, monkeypatch):
-    flush, calls = sweep_folder.to_disk, []
+    flush, calls = output.to_disk, []
 
     def full(path):
         calls.append(path)
-        if len(calls) > 9:
+        if len(calls) > 4:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         flush(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sweep_folder, "to_disk", full)
+        patch.setattr(output, "to_disk", full)
         with pytest.raises(SweepError, match=r"json: No space left on device: finished runs are kept"):
             marketsched.sweep(SPEC, here / "out")
     kept = records(here / "out")
@@ -156,20 +152,6 @@ def test_a_second_sweep_on_one_folder_is_refused(here):
         with pytest.raises(SweepError, match=rf"out is in use by another sweep \(process {os.getpid()} on .*\)"):
             marketsched.sweep(SPEC, here / "out")
     assert marketsched.sweep(SPEC, here / "out").complete
-
-
-@pytest.mark.slow
-def test_the_lock_goes_with_the_process_that_holds_it(here):
-    code = (
-        "import os, signal, sys; from pathlib import Path\n"
-        "from marketsched.study.sweeps.folder import open_folder\n"
-        "with open_folder(Path(sys.argv[1])):\n"
-        "    (Path(sys.argv[1]) / '.marketsched-partial' / 'half').write_text('{')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code, here / "out"], timeout=60).returncode == -9
-    assert marketsched.sweep(SPEC, here / "out").complete
-    assert names(here / "out") == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -205,40 +187,6 @@ def test_what_is_not_a_sweep_is_left_alone(here, kind):
     with pytest.raises(InvalidParameterError, match=r"out (is not|holds)"):
         marketsched.sweep(SPEC, target)
     assert (target.read_text() if kind == "file" else names(target)) == before
-
-
-def test_a_damaged_record_is_named(here):
-    marketsched.sweep(SPEC, here / "out")
-    path = next((here / "out" / "runs").iterdir())
-    path.write_text("{")
-    with pytest.raises(InvalidParameterError, match=rf"{path.name} is damaged"):
-        marketsched.sweep(SPEC, here / "out")
-    path.unlink()
-    assert marketsched.sweep(SPEC, here / "out").made == 1
-
-
-def test_a_half_written_record_is_never_in_the_way_of_a_pattern(here, monkeypatch):
-    """All the time that files are written, patterns meet whole ones alone."""
-    seen = []
-
-    def looking(path):
-        for pattern in ("*.parquet", "*/*.json", "**/*.json", "**/*.parquet", "*/*.parquet"):
-            seen.extend(found for found in (here / "out").glob(pattern) if found.name.endswith(".json"))
-        for found in (here / "out").rglob("*.json"):
-            json.loads(found.read_text())
-        for found in (here / "out").rglob("*.parquet"):
-            pq.read_schema(found)
-
-    monkeypatch.setattr(sweep_folder, "to_disk", looking)
-    marketsched.sweep(SPEC, here / "out")
-    assert seen
-
-
-def test_a_worker_of_other_code_is_refused(here, monkeypatch):
-    monkeypatch.setattr(sweep_records, "fingerprint", lambda: {**fingerprint(), "numpy": "1.0"})
-    with pytest.raises(SweepError, match=r"a worker has numpy 1.0 \(here .*\): expected the same versions"):
-        marketsched.sweep(SPEC, here / "out")
-    assert records(here / "out") == {}
 
 
 def interrupted_retry(out, spec, monkeypatch):
@@ -330,13 +278,6 @@ def test_other_sources_have_another_digest(tmp_path, monkeypatch):
     assert difference(fingerprint(), fingerprint()) is None
 
 
-def test_a_sweep_that_was_never_begun_leaves_a_folder_to_begin_in(here):
-    with open_folder(here / "out"):
-        pass
-    check_sweep_target(here / "out")
-    assert _Work.__name__ and marketsched.sweep(SPEC, here / "out").complete
-
-
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_command_with_worker_processes_gives_the_same_bytes(here):
@@ -354,27 +295,3 @@ def test_an_unknown_address_is_one_line(tmp_path):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, "")
     assert err == "marketsched: scheduler = 'nonsense': expected an address as in tcp://10.0.0.1:8786\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts a small disk")
-@pytest.mark.parametrize("kind", ["full", "read-only"])
-def test_a_real_disk_that_takes_nothing_more(here, kind):
-    (here / "disk").mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", here / "disk"], capture_output=True
-    ).returncode:
-        pytest.skip("no small disk can be mounted here")
-    try:
-        if kind == "full":
-            with pytest.raises(SweepError, match="No space left on device: finished runs are kept"):
-                marketsched.sweep({**SPEC, "seeds": 50}, here / "disk" / "out")
-        else:
-            marketsched.sweep({**SPEC, "seeds": 1}, here / "disk" / "out")
-            subprocess.run(["mount", "-o", "remount,ro", here / "disk"], check=True)
-            with pytest.raises(SweepError, match="cannot be written: Read-only file system"):
-                marketsched.sweep(SPEC, here / "disk" / "out")
-        kept = sorted((here / "disk" / "out" / "runs").iterdir())
-        assert kept and all(json.loads(path.read_text())["status"] == "done" for path in kept)
-        assert kind == "full" or len(kept) == 2
-    finally:
-        subprocess.run(["umount", here / "disk"], check=True)

@@ -117,7 +117,8 @@ def children(process_id: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{process_id}/task").iterdir():
         found += [int(child) for child in (task / "children").read_text().split()]
-    return [child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    commands = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in found}
+    return [child for child, command in commands.items() if b"popen_loky" in command or b"spawn_main" in command]
 
 
 def alive(process_id: int) -> bool:
@@ -157,10 +158,6 @@ def names(folder: Path) -> set[str]:
 WHOLE = {".lock", "meta.json", "results.parquet", "runs"}  # what a finished sweep consists of
 
 
-def environment(**changes: str) -> dict[str, str]:
-    return {**os.environ, **changes}
-
-
 @contextmanager
 def dask_cluster(folder, workers):
     """Start a scheduler and workers, each a process of its own; give its address and their processes."""
@@ -171,7 +168,7 @@ def dask_cluster(folder, workers):
 
     def process(module: str, *arguments) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{module}", *common, *arguments]
-        return subprocess.Popen([str(x) for x in command], env=environment(), **options)
+        return subprocess.Popen([str(x) for x in command], **options)
 
     processes = [process("dask_scheduler", "--port", 0, "--scheduler-file", address)]
     try:

@@ -1,9 +1,7 @@
 """The folder of a sweep: one file for each finished run, then the table and the manifest.
 
-``runs/KEY.json`` is written as soon as a run is finished: into a file in `PARTIAL` first, flushed to
-the disk, then moved into place, so that it is there whole or not at all. `PARTIAL` lies apart, and
-its files end in nothing a reader looks for, so that no pattern meets one. A lock on ``.lock`` keeps
-a second sweep out; it is the system's, and goes with the process that holds it, however that ends.
+``runs/KEY.json`` is there whole or not at all, as soon as a run is finished. A lock on ``.lock`` keeps a second sweep
+out; it is the system's, and goes with the process that holds it, however that ends.
 """
 
 from __future__ import annotations
@@ -12,21 +10,20 @@ import errno
 import fcntl
 import json
 import os
-import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.play.kept_results import difference, fingerprint
-from marketsched.results.output import INCOMPLETE, META, PARTIAL, plain, to_disk
+from marketsched.results.output import INCOMPLETE, META, PART, plain, whole_file
 from marketsched.study.sweeps.records import is_record
 
 KIND, FORMAT = "sweep", 1
 LOCK, RUNS, TABLE = ".lock", "runs", "results.parquet"
-OURS = {LOCK, RUNS, TABLE, META, INCOMPLETE, PARTIAL}
+OURS = {LOCK, RUNS, TABLE, META, INCOMPLETE}
 
 
 def check_sweep_target(folder: Path) -> None:
@@ -41,9 +38,11 @@ def check_sweep_target(folder: Path) -> None:
         raise InvalidParameterError(f"{folder} is not a folder: expected a new folder, or one of a sweep")
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if META not in names:
-        other = sorted(names - OURS if LOCK in names else names)  # `runs` may be the user's own; a sweep locks first
-        if other:
-            raise InvalidParameterError(f"{folder} holds {other[0]} and no {META}: expected a new or empty folder")
+        ours = {name for name in names if name in OURS or name.startswith(PART)} if LOCK in names else set()
+        if names - ours:  # `runs` may be the user's own; a sweep locks first
+            raise InvalidParameterError(
+                f"{folder} holds {min(names - ours)} and no {META}: expected a new or empty folder"
+            )
         return
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
@@ -59,12 +58,17 @@ def check_sweep_target(folder: Path) -> None:
         )
 
 
-class Kept(NamedTuple):
+class RunState(NamedTuple):
     """The data kept in memory of a finished run; its figures stay on the disk until the table is made."""
 
     status: str
     error: str | None
     seconds: float
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> RunState:
+        """Return what there is to remember of a record."""
+        return cls(record["status"], record.get("error"), record["seconds"])
 
 
 class SweepFolder:
@@ -72,57 +76,26 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._partial = path / PARTIAL
         self._runs = path / RUNS
 
     def prepare(self) -> None:
-        """Make missing folders, and remove half-written files of a killed sweep."""
-        shutil.rmtree(self._partial, ignore_errors=True)
-        self._partial.mkdir()
+        """Make the folder of runs, and remove half-written files of a killed sweep."""
         self._runs.mkdir(exist_ok=True)
+        for path in (*self.path.glob(f"{PART}*"), *self._runs.glob(f"{PART}*")):
+            path.unlink()
 
-    def record(self, key: str) -> dict[str, Any]:
-        """Return the record of a finished run.
+    def record(self, key: str) -> dict[str, Any] | None:
+        """Return the record of a run; None if there is none, or a damaged one."""
+        with suppress(FileNotFoundError, ValueError, RecursionError):
+            record = json.loads(self._file(key).read_bytes())
+            return dict(record) if is_record(record, key) else None
+        return None
 
-        Raises
-        ------
-        InvalidParameterError
-            If the file is not one we wrote.
-        OSError
-            If it cannot be read.
-        """
-        data = self._file(key).read_bytes()
-        try:
-            record = json.loads(data.decode("utf-8"))
-        except (ValueError, RecursionError):
-            record = None
-        if not is_record(record, key):
-            raise InvalidParameterError(f"{self._file(key)} is damaged: expected the record of a run")
-        return dict(record)
-
-    def finished(self, keys: Iterable[str]) -> dict[str, Kept]:
-        """Return what there is to remember of the runs that are finished, by key.
-
-        Raises
-        ------
-        InvalidParameterError
-            If files are not ones we wrote: the first, and how many more.
-        OSError
-            If they cannot be read.
-        """
+    def finished(self, keys: Iterable[str]) -> dict[str, RunState]:
+        """Return the states of the runs that are finished, by key."""
         there = {path.name for path in os.scandir(self._runs)}
-        found, damaged = {}, []
-        for key in keys:
-            if self._file(key).name not in there:
-                continue
-            try:
-                found[key] = kept(self.record(key))
-            except InvalidParameterError as error:
-                damaged.append(str(error))
-        if damaged:
-            more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
-            raise InvalidParameterError(f"{damaged[0]}; without the file it is made again{more}")
-        return found
+        records = ((key, self.record(key)) for key in keys if self._file(key).name in there)
+        return {key: RunState.of(record) for key, record in records if record is not None}
 
     def keep(self, key: str, text: str) -> None:
         """Write the record of a finished run."""
@@ -138,11 +111,10 @@ class SweepFolder:
 
     def mark(self, text: str | None) -> None:
         """Mark the folder as incomplete, or with None as complete."""
-        target = self.path / INCOMPLETE
         if text is None:
-            target.unlink(missing_ok=True)
+            (self.path / INCOMPLETE).unlink(missing_ok=True)
         else:
-            self.write(target, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+            self.write(self.path / INCOMPLETE, lambda path: path.write_text(text + "\n", encoding="utf-8"))
 
     def write(self, target: Path, fill: Callable[[Path], Any]) -> None:
         """Let ``fill`` write a file, and move it to ``target`` whole.
@@ -152,18 +124,11 @@ class SweepFolder:
         SweepError
             If the disk does not take it.
         """
-        partial = self._partial / target.stem
         try:
-            fill(partial)
-            to_disk(partial)
-            os.replace(partial, target)
-            to_disk(target.parent)
+            with whole_file(target) as partial:
+                fill(partial)
         except OSError as error:
             raise SweepError(f"{target}: {error.strerror or error}: finished runs are kept") from None
-
-    def tidy(self) -> None:
-        """Remove the folder of half-written files."""
-        shutil.rmtree(self._partial, ignore_errors=True)
 
 
 @contextmanager
@@ -178,45 +143,32 @@ def open_folder(path: Path) -> Iterator[SweepFolder]:
         If another sweep uses it, or it cannot be written.
     """
     check_sweep_target(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise SweepError(f"{path} cannot be written: {error.strerror or error}: expected a folder that can") from None
-    try:
-        _lock(lock, path)
-        check_sweep_target(path)  # the one who had it may have changed it
-        folder = SweepFolder(path)
+    folder = SweepFolder(path)
+    with ExitStack() as stack:
         try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((path / LOCK).open("a+", encoding="utf-8"))
+            _lock(lock, path)
+            check_sweep_target(path)  # the one who had it may have changed it
             folder.prepare()
         except OSError as error:
-            raise SweepError(f"{path} cannot be written: {error.strerror or error}") from None
-        try:
-            yield folder
-        finally:
-            folder.tidy()
-    finally:
-        os.close(lock)
+            reason = error.strerror or error
+            raise SweepError(f"{path} cannot be written: {reason}: expected a folder that can") from None
+        yield folder
 
 
-def _lock(lock: int, path: Path) -> None:
+def _lock(lock: Any, path: Path) -> None:
     """Lock the file, and write into it who has it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise SweepError(f"{path / LOCK} cannot be locked: {error.strerror or error}") from None
-        holder = os.pread(lock, 200, 0).decode(errors="replace").strip() or "unknown"
+            raise
+        lock.seek(0)
         raise SweepError(
-            f"{path} is in use by another sweep ({holder}): expected to wait until it ends, or another folder"
+            f"{path} is in use by another sweep ({lock.read(200).strip() or 'unknown'}): expected to wait until it "
+            "ends, or another folder"
         ) from None
-    try:
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-    except OSError as error:
-        raise SweepError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def kept(record: Mapping[str, Any]) -> Kept:
-    """Return the data to keep in memory of a record."""
-    return Kept(record["status"], record.get("error"), record["seconds"])
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    lock.flush()

@@ -8,57 +8,36 @@ is carried and kept as text, so that nothing on the way can change it.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 import time
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from marketsched.config.scenario import Scenario
-from marketsched.play.kept_results import difference, fingerprint
 from marketsched.results.views import flat
 
-DONE, FAILED, REFUSED = "done", "failed", "refused"
+DONE, FAILED = "done", "failed"
 LONGEST_ERROR = 500  # characters of an error that a table, a manifest and a terminal show
 
 
-@dataclass(frozen=True, slots=True)
-class SweepTask:
-    """One run, as it is sent to a worker. ``data``, ``data_here``: see `_data_folder`."""
+class SweepTask(NamedTuple):
+    """One run, as it is sent to a worker. ``data``: folder of traces; None: the worker's own."""
 
     key: str
     scenario: str
     seed: int
     optimum: bool
     data: str | None
-    data_here: str | None
-    code: Mapping[str, str]
 
 
 def perform(task: SweepTask) -> str:
-    """Run ``task`` and return its record as JSON; an error of the run is a record too."""
-    differs = difference(task.code, fingerprint())  # processes here may import what was edited since
-    if differs is not None:
-        return _text({"run": task.key, "status": REFUSED, "error": differs})
+    """Run ``task`` and return its record as JSON; whatever the run raises is a record, too."""
     begin = time.perf_counter()
-    outcome = _outcome(task)
-    seconds = round(time.perf_counter() - begin, 6)
-    return _text({"run": task.key, "seed": task.seed, **outcome, "seconds": seconds})
-
-
-def _outcome(task: SweepTask) -> dict[str, Any]:
-    """Run ``task``; whatever it raises is its outcome, but for Ctrl-C in the process that is asked to stop."""
     try:
-        return {"status": DONE, "rows": _rows(task)}
-    except KeyboardInterrupt as error:
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            raise
-        return failure(error)
+        outcome = {"status": DONE, "rows": _rows(task)}
     except BaseException as error:  # SystemExit too, and what asynchronous code cancels itself with
-        return failure(error)
+        outcome = failure(error)
+    return _record(task, outcome, round(time.perf_counter() - begin, 6))
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -73,40 +52,31 @@ def failure(error: BaseException) -> dict[str, Any]:
 def killed(task: SweepTask) -> str:
     """Return the record of a run whose process died whenever it was tried, in the same words wherever that was."""
     error = "WorkerDied: its process died every time, as one does that is killed or out of memory"
-    return _text({"run": task.key, "seed": task.seed, "status": FAILED, "error": error, "seconds": 0.0})
+    return _record(task, {"status": FAILED, "error": error}, 0.0)
+
+
+def _record(task: SweepTask, outcome: Mapping[str, Any], seconds: float) -> str:
+    return json.dumps({"run": task.key, "seed": task.seed, **outcome, "seconds": seconds}, ensure_ascii=False)
 
 
 def is_record(record: Any, key: str) -> bool:
     """Say whether ``record`` is all that the record of the run ``key`` has to be."""
-    if not isinstance(record, Mapping) or record.get("run") != key:
-        return False
-    seconds, rows = record.get("seconds"), record.get("rows")
-    if not isinstance(seconds, float) or not seconds >= 0.0:
+    if not isinstance(record, Mapping) or record.get("run") != key or not isinstance(record.get("seconds"), float):
         return False
     if record.get("status") == FAILED:
         return isinstance(record.get("error"), str)
-    whole = isinstance(rows, list) and bool(rows) and all(isinstance(row, Mapping) and row for row in rows)
-    return record.get("status") == DONE and whole
+    rows = record.get("rows")
+    return record.get("status") == DONE and isinstance(rows, list) and bool(rows) and all(map(bool, rows))
 
 
 def _rows(task: SweepTask) -> list[dict[str, Any]]:
     from marketsched.play.running import run  # numba and pandas: a faulty sweep is refused without them
 
     scenario = Scenario.from_dict(json.loads(task.scenario))
-    found = run(scenario, task.seed, data=_data_folder(task), optimum=task.optimum)
-    if scenario.kind != "market":
-        return [_figures(row) for row in found.records()]
-    return [_figures({name: value for name, value in found.outcome.items() if name not in ("name", "meta")})]
-
-
-def _data_folder(task: SweepTask) -> str | None:
-    """Return the folder of traces: the requested one, else that of this machine, else that of the sweep's."""
-    return task.data or os.environ.get("MARKETSCHED_DATA") or task.data_here
-
-
-def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the leaves of ``data`` by their dotted names, as JSON knows them."""
-    return {name: _value(value) for name, value in flat(data)}
+    found = run(scenario, task.seed, data=task.data, optimum=task.optimum)
+    figures = {name: value for name, value in found.outcome.items() if name not in ("name", "meta")}
+    rows = [figures] if scenario.kind == "market" else found.records()
+    return [{name: _value(value) for name, value in flat(row)} for row in rows]
 
 
 def _value(value: Any) -> Any:
@@ -125,7 +95,3 @@ def _value(value: Any) -> Any:
 def _printable(text: str) -> str:
     """Return ``text`` with halves of characters, as in names of files that are not UTF-8, written by number."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False)

@@ -8,7 +8,6 @@ where or in which order the runs were made.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -17,16 +16,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from marketsched.mechanisms.errors import SweepError
 from marketsched.mechanisms.legal import Whole, legal
 from marketsched.mechanisms.signatures import renamed
-from marketsched.play.dask_workers import connected, run_on_cluster
+from marketsched.play.dask_workers import connected
 from marketsched.play.kept_results import fingerprint
 from marketsched.play.parallel import TimeLeft
-from marketsched.play.workers import cores, run_in_processes
+from marketsched.play.workers import Processes, Workers, cores
 from marketsched.results.result import Result, load
-from marketsched.study.sweeps.folder import TABLE, Kept, SweepFolder, check_sweep_target, kept, open_folder
-from marketsched.study.sweeps.records import FAILED, REFUSED, SweepTask, killed, perform
+from marketsched.study.sweeps.folder import TABLE, RunState, SweepFolder, check_sweep_target, open_folder
+from marketsched.study.sweeps.records import FAILED, SweepTask, killed, perform
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from marketsched.worlds.traces import data_folder
@@ -144,25 +142,20 @@ def sweep(
     """
     begin = time.perf_counter()
     listed, title = _listed(runs)
-    folder_path = Path(out)
-    check_sweep_target(folder_path)
+    check_sweep_target(Path(out))
     if data is not None and scheduler is None and not Path(data).exists():
         data_folder(data)  # says what is wrong; on a cluster it is the workers that have to see it
     with ExitStack() as stack:
-        client = None
-        if scheduler is not None:
-            client = stack.enter_context(connected(scheduler))
-        folder = stack.enter_context(open_folder(folder_path))
-        work = _Work(folder, listed, name or title, progress)
+        cluster = None if scheduler is None else stack.enter_context(connected(scheduler))
+        work = _Work(stack.enter_context(open_folder(Path(out))), listed, name or title, progress)
         tasks = work.open_tasks(retry_failed, data)
+        work.begin()
         interrupted = False
-        if tasks:
-            work.begin()
-            try:
-                work.make(_stream(tasks, workers, client), _first_words(client))
-            except KeyboardInterrupt:
-                interrupted = True
-                work.look_again()
+        try:
+            if tasks:
+                work.make(_stream(tasks, workers, cluster), "starting" if cluster is None else cluster.state)
+        except KeyboardInterrupt:
+            interrupted = True
         result = work.end(begin, interrupted)
         if interrupted and not keep_interrupted:
             raise KeyboardInterrupt
@@ -183,15 +176,14 @@ def _listed(runs: Any) -> tuple[list[SweepRun], str]:
 
 
 def _stream(
-    tasks: Sequence[SweepTask], workers: int | None, client: Any
+    tasks: Sequence[SweepTask], workers: int | None, cluster: Workers | None
 ) -> Generator[tuple[SweepTask, str], None, None]:
-    if client is not None:
-        return run_on_cluster(perform, tasks, client, killed)
-    return run_in_processes(perform, tasks, workers or cores(), killed)
-
-
-def _first_words(client: Any) -> str:
-    return "starting" if client is None or client.scheduler_info()["workers"] else "waiting for workers of the cluster"
+    """Give each task with its record; never made in this process, so that one that is killed ends no other."""
+    if cluster is not None:
+        yield from cluster.run(perform, tasks, killed)
+        return
+    with Processes(min(workers or cores(), len(tasks)), perform) as processes:
+        yield from processes.run(perform, tasks, killed)
 
 
 class _Work:
@@ -200,89 +192,64 @@ class _Work:
     def __init__(self, folder: SweepFolder, runs: Sequence[SweepRun], title: str, progress: Progress | None) -> None:
         self.folder, self.runs, self.title = folder, runs, title
         self.unique = {run.key: run for run in runs}  # two cases may come to the same
-        self.records = folder.finished(self.unique)
-        self._retried: dict[str, Kept] = {}
+        self.states = folder.finished(self.unique)
         self._progress = progress
         self._made = self._failed = 0
-        self._marked = False
 
     def open_tasks(self, retry_failed: bool, data: str | PathLike[str] | None) -> list[SweepTask]:
         """Return a task for every run that is to be made."""
         if retry_failed:
-            self._retried = {key: each for key, each in self.records.items() if each.status == FAILED}
-            self.records = {key: each for key, each in self.records.items() if key not in self._retried}
+            self.states = {key: state for key, state in self.states.items() if state.status != FAILED}
         asked = None if data is None else str(Path(data).absolute())
-        here = os.environ.get("MARKETSCHED_DATA")
-        code = dict(fingerprint())
         return [
-            SweepTask(key, run.case.text, run.seed, run.optimum, asked, here, code)
+            SweepTask(key, run.case.text, run.seed, run.optimum, asked)
             for key, run in self.unique.items()
-            if key not in self.records
+            if key not in self.states
         ]
 
     def begin(self) -> None:
-        """Mark the folder as that of a sweep that is not finished."""
-        self._failed = sum(each.status == FAILED for each in self.records.values())
-        self._mark("runs are missing: start the sweep again to go on")
+        """Mark the folder as that of a sweep that is not finished: table and manifest change one by one."""
+        self._failed = sum(state.status == FAILED for state in self.states.values())
+        self.folder.mark("runs are missing: start the sweep again to go on")
         self.folder.manifest(self._about())
 
     def make(self, stream: Generator[tuple[SweepTask, str], None, None], words: str) -> None:
         """Keep every record as it comes; ``words``: what there is to say before the first."""
         left = TimeLeft()
         self._tell(words)
-        with closing(stream) as each:
-            for task, text in each:
-                record = json.loads(text)
-                if record["status"] == REFUSED:
-                    raise SweepError(
-                        f"a worker has {record['error']}: expected the same versions on every worker, and none "
-                        "installed or edited while a sweep runs"
-                    )
+        with closing(stream):
+            for task, text in stream:
                 self.folder.keep(task.key, text)
-                self.records[task.key] = kept(record)
+                self.states[task.key] = RunState.of(json.loads(text))
                 self._made += 1
-                self._failed += record["status"] == FAILED
-                self._tell(left.words(self._made, self._made + len(self.unique) - len(self.records)))
-
-    def look_again(self) -> None:
-        """Find the record that an interruption may have left kept, but not counted, and failed runs not made again."""
-        found = self.folder.finished(self.unique)
-        self._made += sum(found[key] != self._retried.get(key) for key in found.keys() - self.records.keys())
-        self.records = found
+                self._failed += self.states[task.key].status == FAILED
+                self._tell(left.words(self._made, self._made + len(self.unique) - len(self.states)))
 
     def end(self, begin: float, interrupted: bool) -> SweepResult:
         """Write table and manifest; say how it ended."""
         import pyarrow.parquet as pq
 
-        complete = not interrupted and len(self.records) == len(self.unique)
-        if not self._marked:
-            self._mark("the table is not written: start the sweep again")  # it and the manifest change one by one
-        if self.records:
+        if interrupted:  # a record may be kept and not counted, and failed runs not made again
+            self.states = self.folder.finished(self.unique)
+        complete = not interrupted and len(self.states) == len(self.unique)
+        if self.states:
             about = {"sweep": self.title, "versions": dict(fingerprint())}
-            table = arrow_table(sweep_rows(self.runs, self._record), about)
+            table = arrow_table(sweep_rows(self.runs, self.folder.record), about)
             self.folder.write(self.folder.path / TABLE, lambda path: pq.write_table(table, path, compression="zstd"))
         self.folder.manifest({**self._about(), **self._outcome(complete)})
-        still = f"{len(self.records)} of {len(self.unique)} runs are finished; start the sweep again to go on"
+        still = f"{len(self.states)} of {len(self.unique)} runs are finished; start the sweep again to go on"
         self.folder.mark(None if complete else still)
-        failed = {key: each.error or "" for key, each in self._in_order() if each.status == FAILED}
+        failed = {key: state.error or "" for key, state in self._in_order() if state.status == FAILED}
         seconds = round(time.perf_counter() - begin, 3)
-        return SweepResult(self.folder.path, len(self.unique), len(self.records), self._made, failed, complete, seconds)
-
-    def _mark(self, text: str) -> None:
-        self.folder.mark(text)
-        self._marked = True
-
-    def _record(self, key: str) -> dict[str, Any] | None:
-        return self.folder.record(key) if key in self.records else None
+        return SweepResult(self.folder.path, len(self.unique), len(self.states), self._made, failed, complete, seconds)
 
     def _tell(self, what: str) -> None:
         if self._progress is not None:
-            self._progress(
-                len(self.records), len(self.unique), f"{what}{f', {self._failed} failed' if self._failed else ''}"
-            )
+            failed = f", {self._failed} failed" if self._failed else ""
+            self._progress(len(self.states), len(self.unique), what + failed)
 
-    def _in_order(self) -> list[tuple[str, Kept]]:
-        return [(key, self.records[key]) for key in self.unique if key in self.records]
+    def _in_order(self) -> list[tuple[str, RunState]]:
+        return [(key, self.states[key]) for key in self.unique if key in self.states]
 
     def _about(self) -> dict[str, Any]:
         """Return what is known before the first run: versions, seeds, scenarios."""
@@ -300,11 +267,11 @@ class _Work:
 
     def _outcome(self, complete: bool) -> dict[str, Any]:
         """Return what became of the runs, with their durations."""
-        records_kept = []
-        for key, record in self._in_order():
+        made = []
+        for key, state in self._in_order():
             run = self.unique[key]
-            error = {"error": record.error} if record.status == FAILED else {}
-            about = {"run": key, "case": run.case.number, "seed": run.seed, "status": record.status}
-            records_kept.append({**about, **error, "seconds": record.seconds})
-        failed = sum(each["status"] == FAILED for each in records_kept)
-        return {"complete": complete, "done": len(records_kept) - failed, "failed": failed, "durations": records_kept}
+            error = {"error": state.error} if state.status == FAILED else {}
+            about = {"run": key, "case": run.case.number, "seed": run.seed, "status": state.status}
+            made.append({**about, **error, "seconds": state.seconds})
+        failed = sum("error" in run for run in made)
+        return {"complete": complete, "done": len(made) - failed, "failed": failed, "durations": made}

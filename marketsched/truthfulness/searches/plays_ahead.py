@@ -14,7 +14,6 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -27,7 +26,8 @@ from marketsched.agents.loop import Fate
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.play.kept_results import KeptResults
-from marketsched.play.parallel import Staying, run_many
+from marketsched.play.parallel import run_many
+from marketsched.play.workers import Workers
 from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
 from marketsched.truthfulness.searches.processor import Measured, counted, measured, thread_seconds
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
@@ -66,7 +66,7 @@ class AtHand:
 class Helpers:
     """Who makes plays ahead: workers (None: this process), and where what was made is kept, if it is."""
 
-    workers: Executor | Staying | None = None
+    workers: Workers | None = None
     kept: KeptResults | None = None
 
 
