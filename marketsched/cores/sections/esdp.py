@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ from marketsched.mechanisms.legal import Count, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
 
 
-@dataclass(frozen=True, slots=True)
-class _BuiltChannels:
+class _BuiltChannels(NamedTuple):
     """A drawn instance: channels, the server of each, supply costs (None: not known), and their utilities."""
 
     channels: Channels
@@ -51,16 +49,8 @@ class _PublishedChannels(Strict):
     unit: Positive = 1.0
 
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
-        drawn = published_channels(
-            rng,
-            n_ports=self.ports,
-            n_servers=self.servers,
-            n_types=self.types,
-            edge_probability=self.edge_probability,
-            capacity=self.capacity,
-            requests=self.requests,
-            unit=self.unit,
-        )
+        rest = self.model_dump(include={"edge_probability", "capacity", "requests", "unit"})
+        drawn = published_channels(rng, n_ports=self.ports, n_servers=self.servers, n_types=self.types, **rest)
         return _BuiltChannels(drawn.channels, drawn.servers, drawn.costs, drawn.utilities)
 
 
@@ -125,11 +115,10 @@ class _GoogleTasks(_RecordedChannels):
             data,
             n_ports=self.ports,
             n_groups=self.groups,
-            edge_probability=self.edge_probability,
             least_tasks=self.tasks,
             least_samples=self.samples,
-            unit=self.unit,
             largest_request=self.capacity * self.request_unit,
+            **self.model_dump(include={"edge_probability", "unit"}),
         )
         return self._built(found, self.request_unit)
 
@@ -153,12 +142,9 @@ class _GangPlacements(Strict):
     def build(self, rng: np.random.Generator, data: Data) -> _BuiltChannels:
         check_memory(f"{self.ports} ports", 200.0 * self.ports, "fewer ports")
         numbers = np.maximum(1, rng.integers(*self.tasks, self.ports, endpoint=True))
-        places_wanted = float(numbers.sum()) * self.servers
-        check_memory(
-            f"{int(numbers.sum())} tasks on {self.servers} servers",
-            places_wanted * (200.0 + 8.0 * self.types),
-            "fewer ports, tasks or servers",
-        )
+        what = f"{int(numbers.sum())} tasks on {self.servers} servers"
+        at_once = float(numbers.sum()) * self.servers * (200.0 + 8.0 * self.types)
+        check_memory(what, at_once, "fewer ports, tasks or servers")
         places = [(p, q, r) for p, n in enumerate(numbers.tolist()) for q in range(n) for r in range(self.servers)]
         ports, tasks, servers = np.array(places).T
         asked = rng.integers(*self.requests, (len(places), self.types), endpoint=True)
@@ -203,6 +189,4 @@ class EsdpCluster(ClusterCore):
             built = self.instance.build(instance_rng, data)
         utilities = built.utilities(utilities_rng)
         arrivals = self.arrivals.build(built.channels.n_ports, self.slots, arrivals_rng, data)
-        return worlds.esdp.EsdpWorld(
-            built.channels, built.servers, built.costs, utilities, arrivals, self.slots, policy_rng
-        )
+        return worlds.esdp.EsdpWorld(*built[:3], utilities, arrivals, self.slots, policy_rng)

@@ -67,14 +67,8 @@ class _DrawnFamily(Strict):
         return WeightedCluster(*parts, cluster.overhead, weights=weights, joint=self.joint)
 
     def _common(self) -> dict[str, Any]:
-        return {
-            "n_ports": self.ports,
-            "n_instances": self.instances,
-            "contention": self.contention,
-            "gain": self.gain,
-            "alpha": self.alpha,
-            "overhead": self.overhead,
-        }
+        rest = self.model_dump(include={"contention", "gain", "alpha", "overhead"})
+        return {"n_ports": self.ports, "n_instances": self.instances, **rest}
 
 
 class _Published(_DrawnFamily):

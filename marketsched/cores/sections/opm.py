@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -26,13 +26,7 @@ from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.legal import Amount, Count, Finite, Positive, PositiveShare
 from marketsched.mechanisms.memory import check_memory
 
-
-@dataclass(frozen=True, slots=True)
-class _BuiltMachines:
-    """Machines: when they are available, and each one's mean availability, shape (M,)."""
-
-    availability: AvailabilityProcess
-    share: NDArray[np.float64]
+_Built = tuple[AvailabilityProcess, NDArray[np.float64]]  # of machines: each one's mean availability, shape (M,)
 
 
 def _law(x: object) -> tuple[float, float]:
@@ -83,10 +77,10 @@ class _GammaMachines(_Machines):
     up: GammaLaw = (0.34, 94.35)
     down: GammaLaw = (0.19, 39.92)
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _Built:
         _check_machines(self.machines)
         process = GammaAvailability(self.machines, rng, up=self.up, down=self.down)
-        return _BuiltMachines(process, np.full(self.machines, process.share))
+        return process, np.full(self.machines, process.share)
 
 
 class _UnequalMachines(_Machines):
@@ -100,10 +94,10 @@ class _UnequalMachines(_Machines):
     machines: Count = 200
     share: ShareRange = (0.0, 1.0)
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _Built:
         _check_machines(self.machines)
         share = rng.uniform(*self.share, self.machines)
-        return _BuiltMachines(IndependentAvailability(share, rng), share)
+        return IndependentAvailability(share, rng), share
 
 
 class _LanlMachines(_Machines):
@@ -114,7 +108,7 @@ class _LanlMachines(_Machines):
     machines: Count = 128
     slot_hours: Positive = 6.0
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _Built:
         shape = {"system": self.system, "n_machines": self.machines, "slots": slots}
         return _recorded(worlds.records.lanl_availability(rng, data, **shape, slot_hours=self.slot_hours))
 
@@ -126,7 +120,7 @@ class _SpotMachines(_Machines):
     fleet: Literal["p3", "g4dn"] = "p3"
     slot_seconds: Positive = 10.0
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _Built:
         return _recorded(
             worlds.records.spot_availability(data, fleet=self.fleet, slots=slots, slot_seconds=self.slot_seconds)
         )
@@ -139,14 +133,14 @@ class _SeriesMachines(_Machines):
     files: Annotated[list[str], Field(min_length=1)]
     slot_seconds: Positive = 300.0
 
-    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _BuiltMachines:
+    def build(self, slots: int, rng: np.random.Generator, data: Data) -> _Built:
         return _recorded(
             worlds.records.series_availability(self.files, data, slots=slots, slot_seconds=self.slot_seconds)
         )
 
 
-def _recorded(available: NDArray[np.float32]) -> _BuiltMachines:
-    return _BuiltMachines(RecordedAvailability(available), available.mean(axis=0, dtype=np.float64))
+def _recorded(available: NDArray[np.float32]) -> _Built:
+    return RecordedAvailability(available), available.mean(axis=0, dtype=np.float64)
 
 
 AnyMachines = Annotated[
@@ -248,15 +242,15 @@ class OpmCluster(ClusterCore):
     def _world(self, streams: Sequence[np.random.Generator], data: Data) -> worlds.world.CoreWorld:
         machines_rng, jobs_rng, speeds_rng, policy_rng = streams
         with placed("cluster.machines"):
-            built = self.machines.build(self.slots, machines_rng, data)
+            availability, share = self.machines.build(self.slots, machines_rng, data)
         with placed("cluster.jobs"):
             jobs = self.jobs.build(self.slots, jobs_rng, data)
         capacities = None
         if self.sharing is not None:
-            capacities = np.full(built.share.size, self.sharing.capacity)
+            capacities = np.full(share.size, self.sharing.capacity)
             demands = jobs_rng.spawn(1)[0].uniform(*self.sharing.demand, jobs.size)
             jobs = replace(jobs, demands=demands, limits=np.full(jobs.size, self.sharing.tasks))
-        rates = self.machines.rates(built.share)
+        rates = self.machines.rates(share)
         speeds = (self.machines.available, self.machines.unavailable)
-        machines = worlds.opm.Machines(built.availability, built.share, rates, self.machines.prices(rates), speeds)
+        machines = worlds.opm.Machines(availability, share, rates, self.machines.prices(rates), speeds)
         return worlds.opm.OpmWorld(machines, jobs, self.slots, speeds_rng, policy_rng, capacities)

@@ -30,7 +30,7 @@ from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation, best_fixed_allocation
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
-from marketsched.mechanisms.arrays import count_array, float_array, read_only
+from marketsched.mechanisms.arrays import check_shape, count_array, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import LARGEST, Count, legal
 
@@ -97,7 +97,8 @@ class BipartiteCluster:
             "capacities", capacities, (None, self.n_types), lowest=0.0, highest=LARGEST
         ).copy()
         self.n_instances = self.capacities.shape[0]
-        self.layout = ChannelLayout(_channels(channels, self.n_ports, self.n_instances), self.n_types)
+        check_shape("channels", np.shape(channels), (self.n_ports, self.n_instances))
+        self.layout = ChannelLayout(channels, self.n_types)
         self.channels = self.layout.channels
         self.gain = gain_codes(gain, self.n_instances, self.n_types)
         self.alpha = _spread("alpha", alpha, (self.n_instances, self.n_types), *ALPHAS)
@@ -292,17 +293,6 @@ class BipartiteCluster:
         if not isinstance(flat, np.ndarray) or flat.dtype != np.float64 or flat.shape != (size,):
             seen = f"{flat.dtype} of shape {flat.shape}" if isinstance(flat, np.ndarray) else type(flat).__name__
             raise InvalidParameterError(f"{name} is {seen}: expected a channel array, float64 of shape ({size},)")
-
-
-def _channels(channels: ArrayLike, n_ports: int, n_instances: int) -> ArrayLike:
-    """Return ``channels`` if its shape agrees with requirements and capacities."""
-    shape = np.shape(channels)
-    if shape != (n_ports, n_instances):
-        raise InvalidParameterError(
-            f"channels has shape {shape}: expected ({n_ports}, {n_instances}), ports of requirements by instances of "
-            "capacities"
-        )
-    return channels
 
 
 def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], lowest: float, highest: float) -> NDArray[np.float64]:

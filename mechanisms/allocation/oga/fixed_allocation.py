@@ -30,12 +30,11 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     Point,
     Problem,
@@ -48,6 +47,9 @@ from marketsched.mechanisms.arrays import float_array, inner, read_only
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 from marketsched.mechanisms.legal import Count, OpenShare, legal
 
+if TYPE_CHECKING:
+    from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
+
 _Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-6  # of the gain without overhead: a smaller best value counts as this much where the gap is judged
@@ -56,22 +58,6 @@ _ROUNDS = 10  # steps between two looks at the gap
 _SHARE = 0.1  # of the overhead: amounts whose slope is below it are out of the useful range
 _PATIENCE = (30, 0.2)  # steps without success until a restart: at least, and as a share of all steps so far
 _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no success
-
-
-class AnyCluster(Protocol):
-    """The members of a `BipartiteCluster` that the search reads."""
-
-    n_ports: int
-    n_types: int
-    layout: ChannelLayout
-    capacities: _Array
-    gain: NDArray[np.int8]
-    alpha: _Array
-    overhead: _Array
-
-    @property
-    def bounds(self) -> _Array:
-        """Most that each channel may get, as a channel array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +100,7 @@ class FixedAllocation:
 
 @legal
 def best_fixed_allocation(
-    cluster: AnyCluster,
+    cluster: BipartiteCluster,
     arrival_counts: ArrayLike,
     *,
     tolerance: OpenShare = 1e-3,
@@ -173,7 +159,7 @@ def best_fixed_allocation(
     return search.result(scale)
 
 
-def fixed_allocation_bound(cluster: AnyCluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
+def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
     r"""Return the value that no feasible allocation exceeds, from weights on types per port.
 
     The overhead :math:`\max_k` is replaced by the weighted mean, which is never larger; the best
@@ -205,7 +191,7 @@ def fixed_allocation_bound(cluster: AnyCluster, arrival_counts: ArrayLike, weigh
 class _Search:
     """The state of the primal-dual method, in counts scaled to at most 1 (see the module)."""
 
-    def __init__(self, cluster: AnyCluster, counts: _Array) -> None:
+    def __init__(self, cluster: BipartiteCluster, counts: _Array) -> None:
         self._cluster, self._counts, self._problem = cluster, counts, _problem(cluster)
         shape = (cluster.n_ports, cluster.n_types)
         self._steps, self._dual_steps = _step_sizes(cluster, counts, self._problem)
@@ -293,11 +279,11 @@ class _Search:
         return FixedAllocation(allocation, scale * self.value, scale * gap, self._best_weights, self.iterations)
 
 
-def _counts(cluster: AnyCluster, arrival_counts: ArrayLike) -> _Array:
+def _counts(cluster: BipartiteCluster, arrival_counts: ArrayLike) -> _Array:
     return float_array("arrival_counts", arrival_counts, (cluster.n_ports,), lowest=0.0)
 
 
-def _problem(cluster: AnyCluster) -> Problem:
+def _problem(cluster: BipartiteCluster) -> Problem:
     """Return what every kernel takes."""
     layout = cluster.layout
     return Problem(
@@ -311,7 +297,7 @@ def _problem(cluster: AnyCluster) -> Problem:
     )
 
 
-def _step_sizes(cluster: AnyCluster, counts: _Array, problem: Problem) -> tuple[_Array, _Array]:
+def _step_sizes(cluster: BipartiteCluster, counts: _Array, problem: Problem) -> tuple[_Array, _Array]:
     """Return steps of amounts and of weights: largest for which the method converges, in proportion to ranges.
 
     The sums per port and type are the only coupling, each amount in one of them; a step of the weight

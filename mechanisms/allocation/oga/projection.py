@@ -132,7 +132,7 @@ def _settle(z, limits, at, n, scale, cap):  # type: ignore[no-untyped-def]
     ``low`` and ``high``. A step to a kink leaves one kink less between these, and with none left the Newton
     step is exact, so the end is reached after few steps (usually two) and always.
     """
-    total, inside = _fill(z, limits, at, n, scale)
+    total, inside = _lower(z, limits, at, n, scale, 0.0)
     if total <= cap:
         return 0.0
     enough = np.int64(n) * (2 + (cap >> 52))  # rounding of n numbers, in units of the scale
@@ -169,20 +169,8 @@ def _kink(z, limits, at, n, low, high, shift):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill(z, limits, at, n, scale):  # type: ignore[no-untyped-def]
-    """Return the clipped column's sum in whole numbers, and how many ports lie within their bounds."""
-    total, inside = np.int64(0), 0
-    for i in range(n):
-        free = z[at + i]
-        kept = min(max(free, 0.0), limits[at + i])
-        total += np.int64(kept * scale)
-        inside += kept == free
-    return total, inside
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _lower(z, limits, at, n, scale, shift):  # type: ignore[no-untyped-def]
-    """Lower the column by ``shift``, then return what `_fill` does."""
+    """Lower the column; return its clipped sum in whole numbers, and how many ports lie within their bounds."""
     total, inside = np.int64(0), 0
     for i in range(n):
         free = z[at + i] - shift

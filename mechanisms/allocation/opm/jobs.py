@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.opm.kernels import (
     ARRIVAL,
@@ -72,11 +72,6 @@ class PowerUtility:
     def per_slot(self, work: Amount, slots: int) -> float:
         """Return ``slots * f(work / slots)``: the utility as OPM (6) counts it, over ``slots`` = d - a."""
         return slots * self(work / slots)
-
-
-def power_utilities(weights: ArrayLike, exponents: ArrayLike, works: ArrayLike) -> NDArray[np.float64]:
-    """Return ``weights * works ** exponents``, element by element; shapes as NumPy broadcasts them."""
-    return np.asarray(np.asarray(weights) * np.asarray(works, dtype=np.float64) ** np.asarray(exponents))
 
 
 LARGEST_LABEL = 2**53  # labels and slots lie in a table of float64

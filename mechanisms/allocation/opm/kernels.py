@@ -202,19 +202,6 @@ def step_kernel(first, last, blocks, n, gains, charges, machines, sums):  # type
 
 
 @njit(cache=True, nogil=True)
-def project_kernel(blocks, n, low):  # type: ignore[no-untyped-def]
-    """Project every machine's shares onto P4's set, in place; ``low`` becomes the thresholds."""
-    total, count = np.empty(low.shape[1]), np.empty(low.shape[1])
-    for k in range(blocks.shape[0]):
-        block = blocks[k]
-        _measure(block, n, low[k], total, count)
-        _settle(block, n, low[k], total, count)
-        for r in range(n):
-            for lane in range(low.shape[1]):
-                block[r, lane] = _positive(block[r, lane] - low[k, lane])
-
-
-@njit(cache=True, nogil=True)
 def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
     """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done.
 

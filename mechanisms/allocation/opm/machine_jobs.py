@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility, power_utilities
+from marketsched.mechanisms.allocation.opm.jobs import JobOffer, PowerUtility
 from marketsched.mechanisms.arrays import float_array, read_only, whole_array
 from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -98,7 +98,7 @@ class MachineJobs:
 
     def utilities(self, works: ArrayLike) -> NDArray[np.float64]:
         """Return f_j(X_j) of every job; ``works`` has shape (N,)."""
-        return power_utilities(self.weights, self.exponents, works)
+        return self.weights * np.asarray(works, dtype=np.float64) ** self.exponents
 
     def utilities_per_slot(self, works: ArrayLike) -> NDArray[np.float64]:
         """Return (d_j - a_j) f_j(X_j / (d_j - a_j)), as OPM (6) counts utility; shape (N,)."""
