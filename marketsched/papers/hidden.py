@@ -5,6 +5,8 @@ Numbers of gaps are those of docs/mathematics.md.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -20,26 +22,22 @@ from marketsched.mechanisms import (
     get_mechanism,
 )
 from marketsched.mechanisms.posted.guarantees import price_ends, relaxed_ratio
-from marketsched.papers.claims import Claim, exact_row, mean_row
+from marketsched.papers.claims import Claim, exact_row, mean
 from marketsched.papers.runs import Bench, Found, Line, Panel, experiment
 
 STATED = "the theorem is stated for hidden durations, too; its proof needs them revealed"
 LONGEST, NODES, ROUNDS, G3_SEEDS = 8, 8, 120, 5  # of G3
 
 
+def _two_nodes(prices: list[float], max_value: float) -> PostedPriceMechanism:
+    limits: dict[str, Any] = {"max_concurrency": 2, "max_duration": 2, "max_delay": 6}
+    posted = PostedPricing(prices=prices)
+    return PostedPriceMechanism(2, 6, posted, ExactOracle(), max_value=max_value, epsilon=-0.5, **limits)
+
+
 def g1_market() -> PostedPriceMechanism:
     """Return the market of G1: two nodes, an earlier job that runs in round 2, prices 1, 4 and 100."""
-    market = PostedPriceMechanism(
-        2,
-        6,
-        PostedPricing(prices=[1.0, 4.0, 100.0]),
-        ExactOracle(),
-        max_concurrency=2,
-        max_duration=2,
-        max_value=10.0,
-        max_delay=6,
-        epsilon=-0.5,
-    )
+    market = _two_nodes([1.0, 4.0, 100.0], 10.0)
     market.submit("earlier", StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(2, 1, 1.0)]))
     return market
 
@@ -60,17 +58,7 @@ def drawn_market(seed: int) -> tuple[PostedPriceMechanism, StatementOfWork]:
     one or two rounds, and worth more if it is done after one.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 32]))
-    market = PostedPriceMechanism(
-        2,
-        6,
-        PostedPricing(prices=np.cumsum(rng.uniform(0.0, 2.0, 6)).tolist()),
-        ExactOracle(),
-        max_concurrency=2,
-        max_duration=2,
-        max_value=20.0,
-        max_delay=6,
-        epsilon=-0.5,
-    )
+    market = _two_nodes(np.cumsum(rng.uniform(0.0, 2.0, 6)).tolist(), 20.0)
     for i in range(int(rng.integers(1, 4))):
         likely, ready = float(rng.uniform(0.2, 1.0)), int(rng.integers(1, 4))
         law = [(ready, int(rng.integers(1, 3)), likely)]
@@ -83,21 +71,12 @@ def drawn_market(seed: int) -> tuple[PostedPriceMechanism, StatementOfWork]:
 def utility(market: PostedPriceMechanism, truth: StatementOfWork, width: int) -> float:
     """Return the owner's exact expected utility if it declares ``width`` nodes; the statement is submitted."""
     menu = market.menu(width)
-    found = [
-        (
-            row.probability,
-            start,
-            row.duration,
-            float(np.asarray(menu.price(start, row.duration))),
-            float(np.asarray(menu.failure(start, row.duration))),
-        )
-        for row in truth.requirements
-        for start in range(1, 5)
-    ]
+    cases = [(row.probability, start, row.duration) for row in truth.requirements for start in range(1, 5)]
+    terms = [[float(np.asarray(of(start, each))) for of in (menu.price, menu.failure)] for _, start, each in cases]
     plan = market.submit("owner", StatementOfWork(truth.birth, width, truth.value, truth.requirements))
     return sum(
         probability * (1.0 - failure) * (float(truth.value(start + duration)) - price)
-        for probability, start, duration, price, failure in found
+        for (probability, start, duration), (price, failure) in zip(cases, terms, strict=True)
         if start == _start(plan, truth)
     )
 
@@ -114,18 +93,8 @@ def useful_share(seed: int, mechanism: str) -> float:
     node runs a short job in every round.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 33]))
-    market = MarketLoop(
-        get_mechanism(
-            mechanism,
-            capacity=NODES,
-            horizon=ROUNDS,
-            max_concurrency=1,
-            max_duration=LONGEST,
-            max_value=1.0,
-            max_delay=2 * LONGEST,
-            rng=rng,
-        )
-    )
+    limits = {"max_concurrency": 1, "max_duration": LONGEST, "max_delay": 2 * LONGEST}
+    market = MarketLoop(get_mechanism(mechanism, capacity=NODES, horizon=ROUNDS, max_value=1.0, rng=rng, **limits))
     done = 0
     for now in range(1, ROUNDS + 1):
         law = [(now, 1, 1 / LONGEST), (now, LONGEST, 1 - 1 / LONGEST)]
@@ -160,13 +129,11 @@ def _hidden(bench: Bench) -> Found:
         truths.append(float(table[:, 0].mean()))
         gains.append((float((table[:, 1] > 1e-9).mean()), float(np.maximum(table[:, 1], 0.0).max())))
     paying, largest = np.array(gains).T
-    claim = Claim(
-        "drawn markets: share in which declaring two nodes pays", "Theorem 3.2", "at most", 0.0, 0.0, why=STATED
-    )
-    rows.append(mean_row(claim, paying))
+    text = "drawn markets: share in which declaring two nodes pays"
+    rows.append(mean(text, "Theorem 3.2", "at most", 0.0, paying, why=STATED))
     text = f"drawn markets: largest gain of twenty, credits (the truth earns {np.mean(truths):.2f} on average)"
     sized = "the size of the gains of the row before"
-    rows.append(mean_row(Claim(text, "Theorem 3.2", "at most", 0.0, 0.0, why=STATED, setting=sized), largest))
+    rows.append(mean(text, "Theorem 3.2", "at most", 0.0, largest, why=STATED, setting=sized))
     low, high = price_ends(1, LONGEST, 1.0)
     bound = relaxed_ratio(low, high)
     for name, words in (
@@ -176,10 +143,8 @@ def _hidden(bench: Bench) -> Found:
         bench.tell(f"G3, {name}")
         shares = [useful_share(seed, name) for seed in seeds[:G3_SEEDS]]
         text = f"market G3: welfare of {name} over the best in hindsight, durations 1 or {LONGEST} hidden"
-        claim = Claim(text, "Theorem 5.1", "at least", 1.0 / bound, 0.0, why=STATED, setting=words)
-        rows.append(mean_row(claim, shares))
-    panel = Panel(
-        "hidden durations", "seed", "largest gain, credits", [Line("two nodes declared", seeds, largest.tolist())]
-    )
+        rows.append(mean(text, "Theorem 5.1", "at least", 1.0 / bound, shares, why=STATED, setting=words))
+    line = Line("two nodes declared", seeds, largest.tolist())
+    panel = Panel("hidden durations", "seed", "largest gain, credits", [line])
     runs = pd.DataFrame({"seed": seeds, "share_paying": paying, "largest_gain": largest})
     return Found(rows, [panel], f"20 markets a seed; G3: {NODES} nodes, {ROUNDS} rounds, {G3_SEEDS} seeds", runs)

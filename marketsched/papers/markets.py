@@ -78,19 +78,10 @@ def failure_share(
     """
     pricing = ExponentialPricing(floor=1e-3, ceiling=0.4) if capped else PostedPricing(prices=[0.0])
     rng = np.random.default_rng(np.random.SeedSequence([seed, capacity, round(epsilon * 1000)]))
-    market = PostedPriceMechanism(
-        capacity,
-        HORIZON,
-        pricing,
-        oracle := MonteCarloOracle(samples=SAMPLES, refresh="round", rng=rng),
-        max_concurrency=1,
-        max_duration=1,
-        max_value=float(delay + 1),
-        max_delay=delay,
-        epsilon=epsilon,
-        threshold=0.0,
-        rng=rng,
-    )
+    oracle = MonteCarloOracle(samples=SAMPLES, refresh="round", rng=rng)
+    limits = {"max_concurrency": 1, "max_duration": 1, "max_value": float(delay + 1), "max_delay": delay}
+    rules: dict[str, Any] = {"epsilon": epsilon, "threshold": 0.0, "rng": rng, **limits}
+    market = PostedPriceMechanism(capacity, HORIZON, pricing, oracle, **rules)
     crowd = _Crowd(capacity, delay, delta, oracle, rng)
     play(MarketLoop(market), crowd, HORIZON)
     usage = float(market.committed(1, HORIZON).max()) / ((1 - epsilon) * capacity)
@@ -140,18 +131,13 @@ def sampling_error(seed: int, samples: int) -> float:
         jobs.append(StatementOfWork(1, int(draws.integers(1, 3)), worth, [(t, d, 1 / len(cases)) for t, d in cases]))
     tables = []
     for oracle in (ExactOracle(), MonteCarloOracle(samples=samples, refresh="submission", rng=draws)):
-        market = PostedPriceMechanism(
-            3,
-            8,
-            PostedPricing(prices=[0.0]),
-            oracle,
-            max_concurrency=2,
-            max_duration=2,
-            max_value=4.0,
-            max_delay=4,
-            epsilon=-2.0,  # every plan is taken: the history does not depend on estimates
-            threshold=1.0,
-        )
+        limits = {"max_concurrency": 2, "max_duration": 2, "max_value": 4.0, "max_delay": 4}
+        free: dict[str, Any] = {"epsilon": -2.0, "threshold": 1.0, **limits}  # every plan is taken, whatever the estimate
+            "epsilon": -2.0,
+            "threshold": 1.0,
+            **limits,
+        }  # every plan is taken, whatever is estimated
+        market = PostedPriceMechanism(3, 8, PostedPricing(prices=[0.0]), oracle, **free)
         for i, job in enumerate(jobs):
             market.submit(f"job-{i}", job)
         tables.append(np.array(oracle.failure_table(1)))

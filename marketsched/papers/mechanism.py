@@ -11,7 +11,7 @@ from scipy import stats
 
 from marketsched.comparisons.comparing import compare
 from marketsched.mechanisms.posted.guarantees import failure_tail, overload_probability, sample_size
-from marketsched.papers.claims import CONFIDENCE, CheckedClaim, Claim, exact_row, interval_row, mean_row
+from marketsched.papers.claims import CONFIDENCE, CheckedClaim, Claim, exact_row, interval_row, mean
 from marketsched.papers.markets import (
     HORIZON,
     best_reservations,
@@ -26,6 +26,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.betting import mean_interval
 
 CONTROL = "a control: the paper says nothing about it"
+SURE = "99 % confidence"
 OUTSIDE = "outside the theorem's conditions"
 OWNERS, PLAYS = 10, 2000  # of each mechanism, in the short experiment
 
@@ -56,9 +57,7 @@ def _truthfulness(bench: Bench) -> Found:
         Line("posted prices: confirmed lie", x, own["regret_lower"].tolist()),
         Line("pay-as-bid: confirmed lie", x, other["regret_lower"].tolist()),
     ]
-    text = (
-        f"241 jobs on 24 nodes, {owners} owners certified and {plays:,} plays of search per mechanism, 99 % confidence"
-    )
+    text = f"241 jobs on 24 nodes, {owners} owners certified and {plays:,} plays of search per mechanism, {SURE}"
     kept = ["seed", "mechanism", "regret_lower", "regret_upper", "certified_owners", "searched_owners", "plays", "lie"]
     return Found(rows, [Panel("gain from lying", "seed", "credits", lines)], text, table[kept])
 
@@ -97,13 +96,7 @@ def _ratio(bench: Bench) -> Found:
         tables.append(found.runs.assign(case=words))
     labels = [case[0] for case in cases]
     lines = [
-        Line(
-            "measured",
-            labels,
-            [row.measured.value for row in rows],
-            [row.measured.low for row in rows],
-            [row.measured.high for row in rows],
-        ),
+        Line("measured", labels, *([getattr(row.measured, end) for row in rows] for end in ("value", "low", "high"))),
         Line("constant", labels, [row.claim.value for row in rows]),
     ]
     panel = Panel("ratio", "market", "E[OPT] / E[welfare]", lines, log=True)
@@ -200,7 +193,7 @@ def _toy(bench: Bench) -> Found:
         welfare = found.runs[found.runs["mechanism"] == name]["welfare"].to_numpy()
         text = f"{jobs} such jobs on {nodes} nodes: welfare of {name} over the best with reservations"
         setting = CONTROL if name == "first-come" else ""
-        rows.append(mean_row(Claim(text, source, "above", 1.0, 1.0, setting=setting), welfare / reserved))
+        rows.append(mean(text, source, "above", 1.0, welfare / reserved, neutral=1.0, setting=setting))
     blocks = list(range(1, rounds + 1))
     lines = [Line("reserved blocks", blocks, by_blocks), Line("statement of work, 1 slot", blocks, [whole] * rounds)]
     panel = Panel("one job", "reserved blocks", "expected value, credits", lines)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from marketsched.comparisons.comparing import Comparison
 from marketsched.config.scenario import Scenario
@@ -19,7 +18,7 @@ from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
 from marketsched.mechanisms.allocation.regret import fitted_growth
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.papers.claims import CheckedClaim, Claim, exact_row, interval_row, mean_row, ratio_row
+from marketsched.papers.claims import CheckedClaim, Claim, exact_row, interval_row, mean, ratio
 from marketsched.papers.runs import Array, Bench, Found, Line, Panel, experiment, mean_line, uncounted
 
 SHORT = "the theorem is about long horizons"
@@ -28,6 +27,7 @@ DENSE = "every port at every instance"
 LEAST = 200  # slots, or there are no four horizons to fit
 AGAIN = "the claim about the exponent once more, doubling by doubling"
 NOT_LIPSCHITZ = "X^0.5 has no Lipschitz constant, by which (24) and (101) are multiplied; no slack beside multipliers"
+OPEN = "O(.) leaves a constant open: 1 here"
 DELTA = 0.05  # of OPM's Theorem 2, which holds with probability 1 - delta
 
 
@@ -69,9 +69,8 @@ def _ogasched(bench: Bench) -> Found:
             text = f"{policy}, exponent x of regret ~ T^x (regret is {best['regret_share'].mean():.1%} of y*'s reward)"
             rows.append(_exponent(Claim(text, "Theorem 1", "at most", 0.5, 0.0, 0.0, SHORT, beside), horizons, regrets))
             if policy != TABLE_1.lead:
-                text = f"{policy}, regret as a share of the bound OgaSched (14)"
-                share = best["regret_over_bound"].to_numpy()
-                rows.append(mean_row(Claim(text, "Theorem 1", "at most", 1.0, 0.0, setting=beside), share))
+                text, share = f"{policy}, regret as a share of the bound OgaSched (14)", best["regret_over_bound"]
+                rows.append(mean(text, "Theorem 1", "at most", 1.0, share.to_numpy(), setting=beside))
             lines[f"{policy}{', complete graph' if at is THEORY else ''}"] = horizons, regrets
     rows.append(_over_types(bench, slots))
     return Found(rows, [_panel("regret to y*", lines)], f"{slots} slots", pd.concat(tables, ignore_index=True))
@@ -119,7 +118,7 @@ def _algorithm_1(bench: Bench) -> Found:
         ("gives a port more than it requires", over, "some of the columns of the row before"),
     ):
         words = f"share of columns in which Algorithm 1 as printed {text}"
-        rows.append(mean_row(Claim(words, "Section 3.2", "at most", 0.0, 0.0, setting=setting), values))
+        rows.append(mean(words, "Section 3.2", "at most", 0.0, values, setting=setting))
     seeds = list(range(bench.first, bench.first + bench.runs))
     lines = [Line("not the projection", seeds, apart.tolist()), Line("more than required", seeds, over.tolist())]
     runs = pd.DataFrame({"seed": seeds, "not_projected": apart, "over_requirement": over})
@@ -144,8 +143,9 @@ def _esdp(bench: Bench) -> Found:
         added = np.diff(regrets, axis=1)
         for k in range(1, added.shape[1]):
             text = f"{policy}, regret from {horizons[k]} to {horizons[k + 1]} slots over that of the doubling before"
-            claim = Claim(text, "Theorem 2 (ln T: level)", "at most", 1.0, 1.0, 0.0, SHORT, beside)
-            rows.append(uncounted(ratio_row(claim, added[:, k], added[:, k - 1]), AGAIN))
+            more = {"why": SHORT, "setting": beside}
+            row = ratio(text, "Theorem 2 (ln T: level)", "at most", 1.0, added[:, k], added[:, k - 1], **more)
+            rows.append(uncounted(row, AGAIN))
     why = "the derivation of ESDP (35) from ESDP (34) leaves out the mean by which the exponent is divided"
     for ports, chance, words in ((8, 0.9, ""), (10, 0.5, "ten ports that have a job half of the time")):
         text = f"probability that all of {ports} ports have a job, each with {chance:g}; at most ESDP (35)"
@@ -179,14 +179,10 @@ def _opm(bench: Bench) -> Found:
         rows.append(_exponent(claim, horizons, grown.regrets))
         more = 0.0 if len(budgets) == 1 else len(budgets) * prices.size * np.sqrt(horizons) / 2  # of OPM (101)
         share = grown.regrets / (grown.regret_scales + more)
-        text = f"{label}, regret over the function inside O(.), T = {longest}"
-        claim = Claim(
-            text, source, "at most", 1.0, 0.0, setting=f"{NOT_LIPSCHITZ}; O(.) leaves a constant open: 1 here"
-        )
-        rows.append(mean_row(claim, share[:, -1]))
+        text, setting = f"{label}, regret over the function inside O(.), T = {longest}", f"{NOT_LIPSCHITZ}; {OPEN}"
+        rows.append(mean(text, source, "at most", 1.0, share[:, -1], setting=setting))
         text = f"{label}, Fit_T over its bound OPM (74), the largest of T = {', '.join(map(str, horizons))}"
-        worst: NDArray[np.float64] = (grown.fits / grown.fit_bounds).max(axis=1)
-        rows.append(mean_row(Claim(text, fit_source, "at most", 1.0, 0.0), worst))
+        rows.append(mean(text, fit_source, "at most", 1.0, (grown.fits / grown.fit_bounds).max(axis=1)))
         regrets[label], fits[label] = (horizons, grown.regrets), (horizons, grown.fits)
         tables.append(_points(label, bench.first, grown))
     panels = [_panel("regret", regrets), _panel("fit", fits, "Fit_T, credits")]
@@ -196,9 +192,6 @@ def _opm(bench: Bench) -> Found:
 
 def _points(label: str, first: int, grown: WholeHorizonGrowth) -> pd.DataFrame:
     """Return a row for each seed and horizon."""
-    points = [
-        (label, first + seed, horizon, grown.regrets[seed, place], grown.fits[seed, place])
-        for seed in range(len(grown.regrets))
-        for place, horizon in enumerate(grown.horizons.tolist())
-    ]
-    return pd.DataFrame(points, columns=["policy", "seed", "slots", "regret", "fit"])
+    seeds, horizons = (x.ravel() for x in np.indices(grown.regrets.shape))
+    columns = {"seed": first + seeds, "slots": grown.horizons[horizons]}
+    return pd.DataFrame({"policy": label, **columns, "regret": grown.regrets.ravel(), "fit": grown.fits.ravel()})
