@@ -132,11 +132,8 @@ def sampling_error(seed: int, samples: int) -> float:
     tables = []
     for oracle in (ExactOracle(), MonteCarloOracle(samples=samples, refresh="submission", rng=draws)):
         limits = {"max_concurrency": 2, "max_duration": 2, "max_value": 4.0, "max_delay": 4}
-        free: dict[str, Any] = {"epsilon": -2.0, "threshold": 1.0, **limits}  # every plan is taken, whatever the estimate
-            "epsilon": -2.0,
-            "threshold": 1.0,
-            **limits,
-        }  # every plan is taken, whatever is estimated
+        # Every plan is taken: the history does not depend on estimates.
+        free: dict[str, Any] = {"epsilon": -2.0, "threshold": 1.0, **limits}
         market = PostedPriceMechanism(3, 8, PostedPricing(prices=[0.0]), oracle, **free)
         for i, job in enumerate(jobs):
             market.submit(f"job-{i}", job)

@@ -200,12 +200,7 @@ def _asked(
     seed: Seed,
 ) -> dict[str, Any]:
     """Return the sizes of an experiment, checked."""
-    return {
-        "full": bool(full),
-        "seed": seed,
-        "runs": chosen.runs if runs is None else runs,
-        "slots": slots,
-    }
+    return {"full": bool(full), "seed": seed, "runs": chosen.runs if runs is None else runs, "slots": slots}
 
 
 Tell = Callable[[str], None]
@@ -224,12 +219,7 @@ def _one_by_one(names: Sequence[str], given: dict[str, Any], target: Path | None
 
 
 def _side_by_side(
-    names: Sequence[str],
-    given: dict[str, Any],
-    target: Path | None,
-    notify: Tell,
-    workers: int,
-    executor: Where | None,
+    names: Sequence[str], given: dict[str, Any], target: Path | None, notify: Tell, workers: int, executor: Where | None
 ) -> Iterator[Result]:
     """Run experiments in several processes; only this one writes."""
     running = list(names)

@@ -158,10 +158,7 @@ class SlotRecord:
 
 
 def play_slots(
-    policy: Policy,
-    environment: Environment,
-    slots: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    policy: Policy, environment: Environment, slots: int | None = None, progress: Callable[[int], object] | None = None
 ) -> SlotRecord:
     """Play a policy in an environment, from the environment's first slot, and record every slot.
 

@@ -135,11 +135,7 @@ def _scenario_game(cluster: ClusterCore, choice: PolicyChoice, payment: str, dat
 
 
 def _audited(
-    cases: Sequence[AuditCase],
-    about: dict[str, Any],
-    files: dict[str, str],
-    progress: Progress | None,
-    **options: Any,
+    cases: Sequence[AuditCase], about: dict[str, Any], files: dict[str, str], progress: Progress | None, **options: Any
 ) -> Result:
     """Return the table of all cases, the best of each, and how it was made."""
     table = core_lies_table(cases, seed=about["seed"], progress=progress, **options)

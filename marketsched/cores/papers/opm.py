@@ -14,19 +14,7 @@ import pandas as pd
 from marketsched.comparisons.comparing import Comparison
 from marketsched.mechanisms.allocation.opm.primal_dual import theory_steps
 from marketsched.papers.claims import CheckedClaim, mean, printed_ratio, ratio
-from marketsched.papers.runs import (
-    Array,
-    Bench,
-    Found,
-    Line,
-    Over,
-    Panel,
-    beside,
-    experiment,
-    leads,
-    mean_line,
-    totals,
-)
+from marketsched.papers.runs import Array, Bench, Found, Line, Over, Panel, beside, experiment, leads, mean_line, totals
 
 LEAD, BLIND, FAIR, DEADLINE = POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware")
 NAME = "opm-default"

@@ -64,10 +64,7 @@ class RunKind(_Policies):
 
     def figures(self, result: Result) -> dict[str, Figure]:
         title = f"{result.meta['scenario']}, seed {result.meta['seed']}"
-        return {
-            "figure": results.policies_figure.run_figure(result, self.core(result)),
-            **_jobs_figure(result, title),
-        }
+        return {"figure": results.policies_figure.run_figure(result, self.core(result)), **_jobs_figure(result, title)}
 
 
 class ComparisonKind(_Policies):

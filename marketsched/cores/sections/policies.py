@@ -111,12 +111,7 @@ class OpmPolicy:
         check_fields(self)
 
     def build(
-        self,
-        prices: ArrayLike,
-        horizon: int,
-        rates: ArrayLike,
-        capacities: ArrayLike | None,
-        rng: np.random.Generator,
+        self, prices: ArrayLike, horizon: int, rates: ArrayLike, capacities: ArrayLike | None, rng: np.random.Generator
     ) -> Opm | GeneralOpm:
         """Return the scheduler in its first slot; with ``capacities``, of machines that hold several tasks."""
         rules: dict[str, Any] = {key: None if value == "theory" else value for key, value in vars(self).items()}

@@ -98,7 +98,7 @@ class Fairness(_Baseline):
     def _fill(self, present: NDArray[np.bool_]) -> None:
         _share_kernel(
             present, self.share_over == "all", self.cluster.layout.ports, self.cluster.layout.offsets,
-            self.cluster.requirements, self.cluster.capacities, self._flat,
+            self.cluster.requirements, self.cluster.capacities, self._flat
         )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ class _InTurn(_Baseline):
         _take_in_turn_kernel(
             self._port_order[present[self._port_order]], self._instance_order, self.demand == "total",
             self._by_port, self._port_offsets, layout.instances, layout.places,
-            self.cluster.requirements, self.cluster.capacities, self._flat,
+            self.cluster.requirements, self.cluster.capacities, self._flat
         )  # fmt: skip
 
 

@@ -100,11 +100,7 @@ class FixedAllocation:
 
 @legal
 def best_fixed_allocation(
-    cluster: BipartiteCluster,
-    arrival_counts: ArrayLike,
-    *,
-    tolerance: OpenShare = 1e-3,
-    max_iterations: Count = 20_000,
+    cluster: BipartiteCluster, arrival_counts: ArrayLike, *, tolerance: OpenShare = 1e-3, max_iterations: Count = 20_000
 ) -> FixedAllocation:
     r"""Return the fixed allocation that earns most over given arrivals, with its certified gap.
 
@@ -215,7 +211,7 @@ class _Search:
         """Do some steps, look at the last point and at the mean point of the period, and restart if it is time."""
         primal_dual_kernel(
             rounds, self._pace, self.point, self._prices, self._sums, self._steps, self._dual_steps, self._counts,
-            self._problem,
+            self._problem
         )  # fmt: skip
         self.iterations += rounds
         self._summed += rounds
@@ -287,13 +283,7 @@ def _problem(cluster: BipartiteCluster) -> Problem:
     """Return what every kernel takes."""
     layout = cluster.layout
     return Problem(
-        cluster.bounds,
-        layout.ports,
-        layout.offsets,
-        cluster.capacities,
-        cluster.gain,
-        cluster.alpha,
-        cluster.overhead,
+        cluster.bounds, layout.ports, layout.offsets, cluster.capacities, cluster.gain, cluster.alpha, cluster.overhead
     )
 
 

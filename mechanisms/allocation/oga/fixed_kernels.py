@@ -198,7 +198,7 @@ def _primal_step(point, prices, steps, pace, counts, problem):  # type: ignore[n
             column = flat[start : start + n]
             prices[r, k] = _fill_near(
                 codes[r, k], alphas[r, k], capacities[r, k], prices[r, k],
-                near[:n], step[:n], count[:n], bounds[start : start + n], column, amounts[:n],
+                near[:n], step[:n], count[:n], bounds[start : start + n], column, amounts[:n]
             )  # fmt: skip
             for i in range(n):
                 column[i] = amounts[i]

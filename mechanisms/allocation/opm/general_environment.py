@@ -122,7 +122,7 @@ class GeneralEnvironment(MachineEnvironment):
         tasks = given.astype(np.int64)  # a copy, which the caller cannot change later
         fault, place = _tasks_kernel(
             tasks, self._slot, self.jobs.arrivals, self.jobs.deadlines, self._demands, self._limits,
-            self.capacities * (1.0 + TOLERANCE),
+            self.capacities * (1.0 + TOLERANCE)
         )  # fmt: skip
         if fault:
             raise DecisionError(f"slot {self._slot}: {_FAULTS[fault].format(place)}")

@@ -89,13 +89,7 @@ class GeneralOpm(PrimalDual):
 
     @legal
     def __init__(
-        self,
-        prices: ArrayLike,
-        capacities: ArrayLike,
-        horizon: int,
-        *,
-        tolerance: OpenShare = 1e-9,
-        **parameters: Any,
+        self, prices: ArrayLike, capacities: ArrayLike, horizon: int, *, tolerance: OpenShare = 1e-9, **parameters: Any
     ) -> None:
         super().__init__(prices, horizon, **parameters)
         if not self.redraw:
@@ -195,7 +189,7 @@ class GeneralOpm(PrimalDual):
         steps = np.zeros((2, self._jobs.capacity))
         dual_kernel(
             table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
-            steps[0], steps[1],
+            steps[0], steps[1]
         )  # fmt: skip
         prices = self.prices / self.price_scale
         self._shares += steps[0, :n, None] * before - steps[1, :n, None] * prices
@@ -211,7 +205,7 @@ class GeneralOpm(PrimalDual):
         weights, room, top = self._rules
         found = project_general(
             self._shares, weights, room, limits, top=top, start=(self._machine_prices, self._job_prices),
-            tolerance=self.tolerance,
+            tolerance=self.tolerance
         )  # fmt: skip
         self._shares, self._machine_prices, self._job_prices = found.shares, found.machine_prices, found.job_prices
 

@@ -295,5 +295,5 @@ class _TangentProgram:
         costs = np.bincount(self.job[used], spent, minlength=self.jobs.size).astype(np.float64)
         return _OfflineOptimum(
             value, np.inf, self.works(plan), costs, self.kinds, self.breakpoints,
-            (self.job[used], self.kind[used], self.interval[used], amounts),
+            (self.job[used], self.kind[used], self.interval[used], amounts)
         )  # fmt: skip

@@ -163,7 +163,7 @@ class Opm(PrimalDual):
         gains, charges = self._steps
         dual_kernel(
             table, n, self.slot, 1.0 / self.price_scale, self.dual_step, self.primal_step, self.slack, self.floor,
-            gains, charges,
+            gains, charges
         )  # fmt: skip
         if self.redraw:
             self._rng.random(out=self._flat(machines.uniforms))
