@@ -217,7 +217,7 @@ def slot_by_slot(policy: Policy, environment: Environment, slots: int) -> Iterat
     """Yield decision and outcome of every slot; the policy is updated when the next one is requested.
 
     For audits that need more than the record. The decision is the policy's own object: look at it
-    before going on, because the policy may change it when it learns.
+    before going on, because the policy may change it when it learns. Errors as of `play_slots`.
     """
     total = _slots_to_play(environment, slots)
     return _played(policy, environment, total, declared_observation(policy, environment))
@@ -237,7 +237,7 @@ def _played(policy: Policy, environment: Environment, total: int, observes: str)
 
 
 def declared_observation(policy: Policy, environment: Environment) -> str:
-    """Return the declared observation of the policy, if it exists and the environment offers it."""
+    """Return the declared observation of the policy, if the environment offers it and no method is missing."""
     observes, name = getattr(policy, "observes", None), getattr(policy, "name", type(policy).__name__)
     if observes not in OBSERVATIONS:
         raise InvalidParameterError(f"policy {name!r} observes {observes!r}: expected one of {', '.join(OBSERVATIONS)}")

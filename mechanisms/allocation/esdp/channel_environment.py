@@ -89,27 +89,13 @@ class ChannelEnvironment(ArrivalStage):
         self._utilities.begin()
 
     def observation(self, observes: str) -> tuple[Any, ...]:
-        """Return which ports have a job in this slot, shape (L,).
-
-        Raises
-        ------
-        DecisionError
-            As `ArrivalStage.observation`.
-        """
+        """Return which ports have a job in this slot, shape (L,); DecisionError if asked twice."""
         return tuple(counts > 0 for counts in super().observation(observes))
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Check the selection, then draw the slot's utilities and tell those of the used channels.
+        """Check the selection, shape (E,), then draw the slot's utilities and tell those of the used channels.
 
-        Parameters
-        ----------
-        decision : array_like of bool, shape (E,)
-            Channels to use.
-
-        Raises
-        ------
-        DecisionError
-            If it is malformed, or not allowed.
+        DecisionError if it is malformed, or not allowed.
         """
         arrived = self._draw() > 0
         try:

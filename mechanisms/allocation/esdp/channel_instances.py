@@ -36,7 +36,7 @@ LEAST_CHANNELS = 1e-3  # expected of a graph, so that some thousand draws find o
 
 @dataclass(frozen=True, slots=True)
 class _ChannelInstance:
-    """A drawn cluster with channels, and how it fluctuates."""
+    """A drawn cluster with channels, and how it fluctuates; see `GaussianUtilities` for the last two."""
 
     channels: Channels  # requests, capacities, ports
     servers: NDArray[np.int64]  # (E,), server of each channel, from 0

@@ -107,21 +107,11 @@ class ChannelLayout:
         return flat
 
     def spread_ports(self, per_port: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the channel array that holds ``per_port[l, k]`` on every channel of port ``l``.
-
-        Parameters
-        ----------
-        per_port : ndarray of float, shape (n_ports, n_types)
-        """
+        """Return the channel array of ``per_port[l, k]``, shape (n_ports, n_types), on every channel of ``l``."""
         flat = np.empty(self.size)
         flat[self.places] = per_port[self.ports]
         return flat
 
     def spread_instances(self, per_instance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the channel array that holds ``per_instance[r, k]`` on every channel of instance ``r``.
-
-        Parameters
-        ----------
-        per_instance : ndarray of float, shape (n_instances, n_types)
-        """
+        """Return the channel array of ``per_instance[r, k]``, shape (n_instances, n_types), on every one of ``r``."""
         return np.repeat(np.ascontiguousarray(per_instance).ravel(), np.diff(self.columns))

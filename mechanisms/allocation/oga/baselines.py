@@ -52,12 +52,9 @@ class _Baseline:
         self._view.flags.writeable = False
 
     def allocate(self, arrivals: ArrayLike) -> NDArray[np.float64]:
-        """Return the allocation of a slot, shape (n_ports, n_instances, n_types).
+        """Return the allocation of a slot, shape (n_ports, n_instances, n_types), for counts of arrivals (n_ports,).
 
-        Parameters
-        ----------
-        arrivals : array_like of int, shape (n_ports,)
-            Jobs that arrive, counts >= 0; a port with several is served like one with one.
+        A port with several jobs is served like one with one.
         """
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 

@@ -65,15 +65,8 @@ class ClusterEnvironment(ArrivalStage):
     def play(self, decision: Any) -> SlotOutcome:
         """Check the allocation, then draw the arrivals if they were not observed, then count the reward.
 
-        Parameters
-        ----------
-        decision : array_like of float, shape (L, R, K), or channel array
-            Not kept. Of gangs: shape (n_tasks, R, K), or channel array of tasks.
-
-        Raises
-        ------
-        DecisionError
-            If it is not an allocation of this cluster, or not a legal one: of gangs, all or nothing of a job.
+        The decision, which is not kept, has shape (L, R, K), of gangs (n_tasks, R, K), or is a channel array.
+        DecisionError if it is no allocation of this cluster, or not a legal one: of gangs, all or nothing of a job.
         """
         flat = _checked_channels(self.cluster, decision, self._slot)
         counts = self._draw()

@@ -93,13 +93,7 @@ def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int 
 
 
 def step_schedule(step: str | float | Schedule) -> Schedule | None:
-    """Return a step as a schedule; None stands for the theory step.
-
-    Parameters
-    ----------
-    step : "theory", float or callable
-        The theory step, the same step in every slot, or the step of each slot, counted from 1.
-    """
+    """Return "theory" (as None), a number in [0, 1e100] or a function of the slot, from 1, as a schedule of steps."""
     if isinstance(step, str):
         if step != THEORY:
             raise InvalidParameterError(f"step = {step!r}: expected {THEORY!r}, a number or a function of the slot")
@@ -211,29 +205,11 @@ class OgaSched:
         return self._proven or (self._schedule is None and not self.peek)
 
     def allocate(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return y(t), an own copy; ``arrivals`` with ``peek`` alone.
-
-        Returns
-        -------
-        ndarray of float, shape (n_ports, n_instances, n_types)
-
-        Raises
-        ------
-        EventError
-            With ``peek``, if called twice in a slot.
-        InvalidParameterError
-            If ``arrivals`` are given without ``peek``, or are no counts.
-        """
+        """Return y(t), a copy, shape (n_ports, n_instances, n_types); ``arrivals`` once a slot, with ``peek`` alone."""
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 
     def allocate_channels(self, arrivals: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return y(t) as a read-only channel array, valid until the next call.
-
-        Raises
-        ------
-        EventError, InvalidParameterError
-            As in `allocate`.
-        """
+        """Return y(t) as a read-only channel array, valid until the next call; as `allocate`."""
         if not self.peek:
             if arrivals is not None:
                 raise InvalidParameterError("arrivals given to a policy that observes nothing: expected none")
@@ -249,18 +225,7 @@ class OgaSched:
         return self._state.channels()
 
     def update(self, arrivals: ArrayLike) -> None:
-        """Learn the arrivals of the slot; with ``peek``, end the slot.
-
-        Parameters
-        ----------
-        arrivals : array_like of int, shape (n_ports,)
-            Jobs that arrived, counts >= 0.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` are no counts, or the schedule gives no legal step.
-        """
+        """Learn the slot's arrivals, counts >= 0 of shape (n_ports,); with ``peek``, end the slot."""
         if type(arrivals) is np.ndarray and arrivals.dtype is _COUNTS and arrivals.shape == self._counts.shape:
             counts: NDArray[np.int64] = arrivals  # the kernel refuses negative ones
         else:

@@ -77,24 +77,9 @@ class StateSeeingFair(FairScheduler):
     observes = "state"
 
     def allocate(self, arriving: Iterable[JobOffer] = (), available: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Decide on the next slot.
+        """Decide on the next slot, as `MachineScheduler.allocate`.
 
-        Parameters
-        ----------
-        arriving : iterable of JobOffer
-            Jobs that come in before this slot.
-        available : array_like of bool, shape (M,), or None
-            Which machines are available in the slot; None: all.
-
-        Returns
-        -------
-        ndarray of int, shape (M,)
-            Label of the job that gets the machine, or -1.
-
-        Raises
-        ------
-        EventError, InvalidParameterError
-            As `MachineScheduler.allocate`.
+        ``available``, shape (M,), says which machines are in the slot; None: all.
         """
         seen = self._machines
         if available is not None:

@@ -79,14 +79,7 @@ class GeneralEnvironment(MachineEnvironment):
         self._running = np.zeros((0, 2), dtype=np.int64)
 
     def play(self, decision: ArrayLike) -> SlotOutcome:
-        """Let the tasks run for one slot.
-
-        Raises
-        ------
-        DecisionError
-            If the decision is not an array of tasks, names a job that is not in the cluster or a
-            task twice, or violates a capacity or limit.
-        """
+        """Let the tasks (job, machine), shape (n, 2), run for one slot; DecisionError if they may not."""
         tasks = self._checked(decision)
         rates = self._draw_rates()
         jobs = self.jobs

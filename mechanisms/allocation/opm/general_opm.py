@@ -110,24 +110,12 @@ class GeneralOpm(PrimalDual):
         return self._shares.copy()
 
     def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
-        """Decide on the next slot.
-
-        Parameters
-        ----------
-        arriving : iterable of JobOffer
-            Jobs that come in before this slot, as if added by `add_job`.
+        """Decide on the next slot, as `MachineScheduler.allocate`.
 
         Returns
         -------
         ndarray of int, shape (n_tasks, 2)
             Label of the job and number of the machine of every task, machine by machine.
-
-        Raises
-        ------
-        EventError, InvalidParameterError
-            As `MachineScheduler.allocate`.
-        SolverError
-            If the projection does not reach its tolerance.
         """
         self._begin_slot(arriving)
         self._decide()

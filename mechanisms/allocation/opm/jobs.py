@@ -138,14 +138,14 @@ class OpenJobs:
         return self.table[JOB, : self.count].astype(np.int64)
 
     def label(self, job: Hashable) -> int:
-        """Return the label of a job that was added."""
+        """Return the label of a job that was added; EventError if there was none."""
         label = job if isinstance(job, Real) else self._given.get(job)
         if label not in self._known:
             raise EventError(f"job {job!r}: never added")
         return int(label)
 
     def column(self, job: Hashable) -> int:
-        """Return the column of an open job."""
+        """Return the column of an open job; EventError if there is none."""
         label = job if isinstance(job, Real) else self.label(job)
         columns = np.flatnonzero(self.table[JOB, : self.count] == label)
         if not columns.size:

@@ -143,17 +143,9 @@ class MachineEnvironment:
         return (tuple(arriving),)
 
     def play(self, decision: ArrayLike) -> SlotOutcome:
-        """Let the machines work for the jobs they were given to.
+        """Let the machines work for the jobs they were given to: labels, or -1, shape (M,).
 
-        Parameters
-        ----------
-        decision : array_like of int, shape (M,)
-            Label of the job, or -1.
-
-        Raises
-        ------
-        DecisionError
-            If it is not such an array, or names a job that is not in the cluster.
+        DecisionError if a job is not there.
         """
         taken = self._checked(decision)
         rates = self._draw_rates()

@@ -174,21 +174,9 @@ class MachineScheduler(ABC):
         return float_array("work", work, (self.n_machines,), lowest=0.0, highest=1.0)
 
     def label(self, job: Hashable) -> int:
-        """Return the number that stands for a job in decisions and `open_jobs`.
-
-        Raises
-        ------
-        EventError
-            If no job of this name was added.
-        """
+        """Return the number of a job that was added in decisions and `open_jobs`; EventError if there was none."""
         return self._jobs.label(job)
 
     def spent(self, job: Hashable) -> float:
-        """Return the spending of an open job so far, credits.
-
-        Raises
-        ------
-        EventError
-            If there is no open job of this label.
-        """
+        """Return the spending of an open job so far, credits; EventError if there is none."""
         return float(self._jobs.table[SPENT, self._jobs.column(job)])

@@ -128,13 +128,7 @@ class Opm(PrimalDual):
         return from_blocks(self._blocks, self._jobs.count, self.n_machines)
 
     def multiplier(self, job: Hashable) -> float:
-        """Return lambda_j of an open job, in utility per unit of the highest price.
-
-        Raises
-        ------
-        EventError
-            If there is no open job of this label.
-        """
+        """Return lambda_j of an open job, in utility per unit of the highest price; EventError if there is none."""
         return self._field(job, DUAL)
 
     def _prepare(self) -> None:
