@@ -107,8 +107,6 @@ HIDDEN = (
     "two-offers",
     "fair-share",
     "fair-turns",
-    "kai",
-    "kueue",
     "largest-value-first",
     "credits",
 )

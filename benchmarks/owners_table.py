@@ -45,8 +45,7 @@ CONTESTANTS = (
     "easy-backfill:order=request:kill=false",
     "fair-share",
     "fair-share:rule=fair-tree",
-    "kueue",
-    "kai",
+    "quota",
     "first-come",
     "largest-value-first",
 )

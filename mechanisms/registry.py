@@ -51,6 +51,8 @@ KINDS = {  # kind: what its names stand for
     "scenarios": "a package with YAML files beside it, the built-in scenarios",
 }
 REPLACED = {  # mechanisms of earlier releases: what does it now
+    "kai": "quota, whose queues lend, borrow and reclaim",
+    "kueue": "quota, which reads Kueue's objects, as in `marketsched compare LOG -m quota:queues=kueue.yaml`",
     "slurm": "fair-share:rule=fair-tree, as in `marketsched audit conduct LOG -m fair-share:rule=fair-tree`",
 }
 _MODULES = ("experiments", "scenarios")  # kinds whose names stand for modules
@@ -76,11 +78,10 @@ _MARKET: dict[str, dict[str, Any]] = {
         "fair-share": "marketsched.mechanisms.schedulers.fair_share:FairShare",
         "fair-turns": "marketsched.mechanisms.schedulers.fair_turns:FairTurns",
         "first-come": "marketsched.mechanisms.named:first_come",
-        "kai": "marketsched.mechanisms.schedulers.kai:Kai",
-        "kueue": "marketsched.mechanisms.schedulers.kueue:Kueue",
         "largest-value-first": "marketsched.mechanisms.schedulers.largest_value_first:LargestValueFirst",
         "pay-as-bid": "marketsched.mechanisms.auctions.pay_as_bid:PayAsBid",
         "posted-price": "marketsched.mechanisms.named:posted_price",
+        "quota": "marketsched.mechanisms.schedulers.quota:Quota",
         "spot": "marketsched.mechanisms.auctions.spot:Spot",
         "stochastic": "marketsched.mechanisms.named:stochastic",
         "two-offers": "marketsched.mechanisms.offers.two_offers:TwoOffers",

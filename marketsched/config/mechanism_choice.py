@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from marketsched.agents.call_limit import timed
 from marketsched.config.configuration import MechanismName, PostedPrices, Rules, check_parameters
+from marketsched.config.kueue import read_kueue
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed, shortened
 from marketsched.mechanisms.from_file import is_in_file
@@ -114,6 +115,9 @@ class MechanismChoice(Rules):
             if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
                 with placed(f"mechanism.parameters.{name}"):
                     parameters[name] = past(parameters[name])
+        if "queues" in asked and isinstance(file := parameters.get("queues"), str):
+            with placed("mechanism.parameters"):
+                parameters |= read_kueue(file, workload.cluster)
         with placed("mechanism"), timed("the construction", 1):
             return get_mechanism(called, **{"rng": rng, **parameters})
 

@@ -128,6 +128,9 @@ def _found_beside(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             named = content[key]
             beside = [moved(each) for each in named] if isinstance(named, list) else moved(named)
             found[section] = {**content, key: beside}
+    rules = found.get("mechanism")
+    if isinstance(rules, Mapping) and isinstance(own := rules.get("parameters"), Mapping):
+        found["mechanism"] = {**rules, "parameters": {key: moved(each) for key, each in own.items()}}
     if "mechanism" in found:
         found["mechanism"] = moved(found["mechanism"])
     return found

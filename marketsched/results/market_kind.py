@@ -51,7 +51,8 @@ class MarketKind(ResultKind):
         first, more = log_remarks(result.meta)
         users = _users(result) if first else []
         said, detailed = ([Text(f"- {remark}") for remark in each] for each in (first, more))
-        return View(*warnings_of(result.meta), *found.renderables, *said, *users, details=detailed)
+        moved = [Text(f"- {remark}") for remark in _most_preempted(result)]
+        return View(*warnings_of(result.meta), *found.renderables, *moved, *said, *users, details=detailed)
 
     def figures(self, result: Result) -> dict[str, Figure]:
         prices = result.tables["prices"].to_numpy() if "prices" in result.tables else None
@@ -73,6 +74,16 @@ class MarketKind(ResultKind):
     def details(self, result: Result) -> Mapping[str, Any]:
         leaves = {name: value for name, value in flat(result.outcome) if name != "proven"}  # a remark says it
         return {"All figures of the run": leaves, **results.owners_view.tables_of_owners(result)}
+
+
+def _most_preempted(result: Result) -> list[str]:
+    """Say which job was preempted most often, where any was."""
+    if not result.outcome.get("requeues"):
+        return []
+    times = result.jobs["runs"] - result.jobs["start"].notna()  # the run that has a start was not preempted
+    name, owner = result.jobs.loc[times.idxmax(), ["name", "owner"]]
+    n = int(times.max())
+    return [f"preempted most often: job {name} of {owner}, {n} time{'s' if n > 1 else ''}"] if n else []
 
 
 def _users(result: Result) -> list[Any]:

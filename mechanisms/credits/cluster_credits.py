@@ -29,7 +29,7 @@ from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
 from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
+from marketsched.mechanisms.mechanism import Event, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.offers.usual_work import UsualWork
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -281,6 +281,4 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         assert each.run is not None
         self._counts["requeues"] += 1
         self._counts["node_rounds_lost"] += each.run.lost(now)
-        each.ran += 1
-        self._end_run(each)
-        events.append(Event(now, EventKind.REQUEUE, each.x.job))
+        self._requeue(each, now, events)

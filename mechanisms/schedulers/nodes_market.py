@@ -247,11 +247,17 @@ class NodesMarket(AdvanceMarket, Generic[J]):
         self._started(each, now)
         events.append(Event(now, EventKind.START, each.x.job))
 
-    def _end_run(self, each: NodeJob) -> None:
+    def _end_run(self, each: J) -> None:
         assert each.run is not None
         self.nodes.give_back(each.run)
         each.run = each.booking = None
         each.x.start = NOT_YET
+
+    def _requeue(self, each: J, now: int, events: list[Event]) -> None:
+        """Preempt a run: the job stays, and may start again."""
+        each.ran += 1
+        self._end_run(each)
+        events.append(Event(now, EventKind.REQUEUE, each.x.job))
 
     def _leave(self, x: WaitingJob) -> None:
         each = self._present.pop(x.job, None)

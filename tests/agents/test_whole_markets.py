@@ -55,8 +55,6 @@ WHOLE = {  # by name: parameters, each set of which is played
     ],
     "credits": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "carry_rounds": 2.0}],
     "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],
-    "kai": [{}, {"half_life_hours": 0.5, "window_hours": 1.0}],
-    "kueue": [{}, {"strict": True}, {"half_life_hours": 0.5, "weights": {"owner 1": 3}}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}],
     "posted-price": [

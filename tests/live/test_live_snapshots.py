@@ -60,7 +60,7 @@ class Traffic:
 
 
 @pytest.mark.slow_after(3)
-@pytest.mark.parametrize("name", [*MECHANISMS, "two-offers", "spot", "kai", "credits", "fair-turns"])
+@pytest.mark.parametrize("name", [*MECHANISMS, "two-offers", "spot", "quota", "credits", "fair-turns"])
 def test_a_market_goes_on_from_its_snapshot_to_the_last_bit(name):
     rules = config(name) if name in MECHANISMS else config("first-come", mechanism=name)
     whole, cut = Traffic(LiveMarket(rules), 5), Traffic(LiveMarket(rules), 5)

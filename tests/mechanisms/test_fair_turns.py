@@ -142,7 +142,7 @@ def test_a_bad_rank_is_one_clear_error(changes):
 
 
 SHARED = {"fair-share": {"shares": {"o0": 2}}, "fair-turns": {"shares": {"o0": 2}}, "credits": {"shares": {"o0": 2}}}
-SHARED |= {"kueue": {"weights": {"o0": 2}}, "kai": {"queues": {"o0": {"weight": 2}}}}
+SHARED |= {"quota": {"queues": {"o0": {"weight": 2}}}}
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -152,5 +152,5 @@ def test_a_scenario_holds_shares(name):
     assert Scenario.from_dict(data).setup(np.random.default_rng(1)).mechanism.round == 1
     (key,) = SHARED[name]
     with pytest.raises(InvalidParameterError, match=f"^(synthetic-pipelines: )?mechanism.*{key}"):
-        bad = {key: {"o0": -1 if name != "kai" else {"weight": -1}}}
+        bad = {key: {"o0": -1 if name != "quota" else {"weight": -1}}}
         Scenario.from_dict({**data, "mechanism": {"name": name, "parameters": bad}}).setup(np.random.default_rng(1))

@@ -1,40 +1,58 @@
-"""Kueue's rule with a fault in its accounts: what an audit has to find, and the rule without a fault beside it."""
+"""Queues by decayed usage with a fault in their accounts, for an audit to find, and the rule without a fault."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from marketsched.mechanisms import register
-from marketsched.mechanisms.schedulers.kueue import Kueue, Ledger
-
-
-@register("usage-announced")
-class AnnouncedUsage(Kueue):
-    """Charges what a job announces when it starts, and never what it takes."""
-
-    def _admit(self, x):
-        ledger = self.ledgers.setdefault(x.owner, Ledger())
-        ledger.used["nodes"] = ledger.used.get("nodes", 0.0) + x.sow.concurrency * x.agreed
-
-    def _sample(self):
-        kept = 0.5 ** (self.round_s / self.half_life_s)
-        for ledger in self.ledgers.values():
-            ledger.used = {name: kept * amount for name, amount in ledger.used.items()}
+from marketsched.mechanisms.auctions.arrival_market import NOT_YET
+from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
+from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
 @register("usage-as-run")
-class RunUsage(AnnouncedUsage):
-    """Charges nodes for the rounds they run, without a penalty at entry: no fault."""
+class RunUsage(QueueScheduler):
+    """The owner goes first whose usage, decayed node-rounds, is least; a job that does not fit lets others pass."""
 
-    def _admit(self, x):
-        self._ran[x.owner] += x.sow.concurrency
+    free_of_charge = True
 
-    def _sample(self):
-        super()._sample()
-        for owner, nodes in self._ran.items():
-            ledger = self.ledgers.setdefault(owner, Ledger())
-            ledger.used["nodes"] = ledger.used.get("nodes", 0.0) + nodes
-        self._ran.clear()
+    def __init__(self, capacity, horizon, *, half_life_hours=168.0, kill=False, **queue):
+        super().__init__(capacity, horizon, kill=kill, **queue)
+        self.kept = 0.5 ** (ROUND_S / (half_life_hours * HOUR_S))
+        self.used = defaultdict(float)
+
+    def serve(self, waiting):
+        for owner in self.used:
+            self.used[owner] *= self.kept
         for x in self._running.values():
-            self._ran[x.owner] += x.sow.concurrency
+            self.runs(x)
+        starts = [None if self._hopeless(x) else NOT_YET for x in waiting]
+        left, free = [i for i, start in enumerate(starts) if start is not None], self.capacity - self.load
+        while left:
+            i = min(left, key=lambda i: (self.usage_of(waiting[i].owner), i))
+            left.remove(i)
+            if waiting[i].width <= free:
+                starts[i], free = self.round, free - waiting[i].width
+                self.enters(waiting[i])
+        return starts
+
+    def usage_of(self, owner):
+        return self.used[owner]
+
+    def enters(self, x):
+        self.used[x.owner] += x.width
+
+    def runs(self, x):
+        self.used[x.owner] += x.width
+
+
+@register("usage-announced")
+class AnnouncedUsage(RunUsage):
+    """Charges what a job announces when it starts, and never what it takes."""
+
+    def enters(self, x):
+        self.used[x.owner] += x.width * x.agreed
+
+    def runs(self, x):
+        pass
 
 
 @register("leaking-penalty")
@@ -42,8 +60,7 @@ class LeakingPenalty(RunUsage):
     """Adds a small penalty when a job enters, and takes the announced one back when it ends."""
 
     def charge(self, x):
-        ledger = self.ledgers.setdefault(x.owner, Ledger())
-        ledger.used["nodes"] = ledger.used.get("nodes", 0.0) - x.sow.concurrency * x.agreed
+        self.used[x.owner] -= x.width * x.agreed
         return 0.0
 
 
@@ -55,8 +72,8 @@ class AverageUsage(RunUsage):
         super().__init__(capacity, horizon, **rest)
         self.had = Counter()
 
-    def _admit(self, x):
-        super()._admit(x)
+    def enters(self, x):
+        super().enters(x)
         self.had[x.owner] += 1
 
     def usage_of(self, owner):

@@ -25,7 +25,7 @@ MARKET = {
 @pytest.mark.long
 @pytest.mark.slow
 def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not():
-    names = ["usage-announced", "kueue"]
+    names = ["usage-announced", "usage-as-run"]
     found = audit_conduct(MARKET, names, owners=1, past_owners=20, runs=12, families=["estimates"], seed=100)
     rows = found.summary[found.summary["conduct"] != BEST].set_index(["mechanism", "conduct"])
     pays = rows[rows["gain_low"] > 0].index.tolist()
@@ -36,7 +36,7 @@ def test_usage_that_is_charged_as_announced_is_found_and_the_rule_itself_is_not(
 @pytest.mark.long
 @pytest.mark.slow
 def test_usage_over_the_number_of_jobs_is_found_by_parts_and_the_rule_itself_is_not():
-    names = ["usage-average", "kueue"]
+    names = ["usage-average", "usage-as-run"]
     found = audit_conduct(MARKET, names, owners=1, past_owners=20, runs=12, families=["parts"], seed=300)
     rows = found.summary[found.summary["conduct"] != BEST].set_index("mechanism")
     assert rows.index[rows["gain_low"] > 0].tolist() == ["usage-average"]
