@@ -87,11 +87,11 @@ class _Cells:
         listed = [(flavor, x) for group in spec.get("resourceGroups") or () for flavor in group.get("flavors") or ()
                   for x in flavor.get("resources") or ()]  # fmt: skip
         for flavor, x in listed:
-            kind, resource = self._kind(str(flavor.get("name"))), self._resource(str(x.get("name")))
+            kind, name_of = self._kind(str(flavor.get("name"))), self._resource(str(x.get("name")))
             for key, name in ("nominal", "nominalQuota"), ("borrow", "borrowingLimit"), ("lend", "lendingLimit"):
                 if x.get(name) is not None:
                     amounts = found[key].setdefault(kind, {})
-                    amounts[resource] = amounts.get(resource, 0.0) + _quantity(x[name], str(x.get("name")))
+                    amounts[name_of] = amounts.get(name_of, 0.0) + _quantity(x[name], str(x.get("name")))
         if closed and self.cluster is not None:
             for kind in self.cluster.kinds:
                 for resource in self.cluster.resources:

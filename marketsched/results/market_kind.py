@@ -81,8 +81,8 @@ def _most_preempted(result: Result) -> list[str]:
     if not result.outcome.get("requeues"):
         return []
     times = result.jobs["runs"] - result.jobs["start"].notna()  # the run that has a start was not preempted
-    name, owner = result.jobs.loc[times.idxmax(), ["name", "owner"]]
-    n = int(times.max())
+    at, n = int(times.to_numpy().argmax()), int(times.max())
+    name, owner = result.jobs["name"].iloc[at], result.jobs["owner"].iloc[at]
     return [f"preempted most often: job {name} of {owner}, {n} time{'s' if n > 1 else ''}"] if n else []
 
 

@@ -247,7 +247,7 @@ class NodesMarket(AdvanceMarket, Generic[J]):
         self._started(each, now)
         events.append(Event(now, EventKind.START, each.x.job))
 
-    def _end_run(self, each: J) -> None:
+    def _end_run(self, each: NodeJob) -> None:
         assert each.run is not None
         self.nodes.give_back(each.run)
         each.run = each.booking = None

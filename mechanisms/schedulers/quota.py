@@ -21,6 +21,7 @@ from marketsched.mechanisms.legal import Amount, Count, Positive, legal
 from marketsched.mechanisms.mechanism import Event, JobId, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
+from marketsched.mechanisms.schedulers.nodes_market import NodeJob
 from marketsched.mechanisms.schedulers.quota_tree import Demand, QuotaNode, quota_tree
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
 from marketsched.mechanisms.signals import Signals
@@ -79,7 +80,7 @@ class Quota(WallTimeMarket):
     [('requeue', 'B'), ('start', 'C')]
     """
 
-    takes_back: ClassVar[bool] = True
+    takes_back = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; queues with quotas lend and borrow, as ClusterQueues of Kueue do",
@@ -231,26 +232,28 @@ class Quota(WallTimeMarket):
     def _demand(self, job: WallJob, row: int) -> Demand:
         return self.tops[0].cells.demand(int(job.options.pool[row]), job.options.total[row].tolist())
 
-    def _started(self, job: WallJob, now: int) -> None:
-        queue, demand = self.queue_of(job.x.owner), self._demand(job, job.row)
+    def _started(self, each: WallJob, now: int) -> None:
+        queue, demand = self.queue_of(each.x.owner), self._demand(each, each.row)
         queue.use(demand)
-        self._held[job.x.job] = queue, demand
+        self._held[each.x.job] = queue, demand
 
-    def _end_run(self, job: WallJob) -> None:
-        super()._end_run(job)
-        queue, demand = self._held.pop(job.x.job)
+    def _end_run(self, each: NodeJob) -> None:
+        super()._end_run(each)
+        queue, demand = self._held.pop(each.x.job)
         queue.release(demand)
 
     def _lift(self, job: WallJob) -> None:
         """Take a run off its nodes and its queue's use, to see what then fits."""
         queue, demand = self._held[job.x.job]
         queue.release(demand)
+        assert job.run is not None
         self.nodes.give_back(job.run)
 
     def _put_back(self, job: WallJob) -> None:
         """Undo `_lift`."""
         queue, demand = self._held[job.x.job]
         queue.use(demand)
+        assert job.run is not None
         self.nodes.take(job.run)
 
 

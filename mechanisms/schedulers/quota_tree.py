@@ -41,6 +41,8 @@ class QuotaNode:
 
     def __init__(self, place: str, parent: QuotaNode | None, given: Mapping[str, Any], cells: Cells) -> None:
         self.parent, self.cells = parent, cells
+        self.subtree: list[float]
+        self.local: list[float]
         self.nominal = cells.amounts(f"{place}: nominal", given.get("nominal", {}), 0.0)
         self.borrow = cells.amounts(f"{place}: borrow", given.get("borrow", {}), math.inf)
         self.lend = cells.amounts(f"{place}: lend", given.get("lend", {}), math.inf)
