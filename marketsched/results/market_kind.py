@@ -78,7 +78,7 @@ class MarketKind(ResultKind):
 
 def _most_preempted(result: Result) -> list[str]:
     """Say which job was preempted most often, where any was."""
-    if not result.outcome.get("requeues"):
+    if not result.outcome.get("requeues") or "runs" not in result.jobs:
         return []
     times = result.jobs["runs"] - result.jobs["start"].notna()  # the run that has a start was not preempted
     at, n = int(times.to_numpy().argmax()), int(times.max())

@@ -272,6 +272,7 @@ ELSEWHERE = {  # the test of each other lie that a mechanism states
     "exponential": "tests/mechanisms/posted/test_gaps.py",
     "stochastic": "tests/mechanisms/posted/test_gaps.py",
     "cluster-dominant-share": "tests/mechanisms/test_cluster_dominant_share.py",
+    "quota": "tests/mechanisms/test_quota.py",
 }
 
 

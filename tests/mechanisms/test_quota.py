@@ -57,6 +57,13 @@ def test_who_borrowed_less_goes_first_whoever_came_first():
     assert starts_of(market_of(), jobs)[2:] == [(3, "b0"), (3, "b1"), (21, "a2")]
 
 
+@pytest.mark.parametrize(("account", "first"), [("a", "b0"), ("a again", "a1")])
+def test_a_second_account_pays(account, first):
+    """Three of four nodes are a's; for the fourth its next job comes before b's, but only from a fresh account."""
+    jobs = [hidden("a0", "a", 1, 3, 20), hidden("a1", account, 3, 1, 20), hidden("b0", "b", 3, 1, 20)]
+    assert starts_of(market_of(), jobs)[1] == (3, first)
+
+
 @pytest.mark.parametrize(("weights", "first"), [({}, ["t0", "a0"]), ({"a100": 4}, ["t0", "t1"])])
 def test_kinds_of_gpus_count_by_their_weights(weights, first):
     """Tee runs on 18 T4, aye on 18 A100, and two A100 are free."""

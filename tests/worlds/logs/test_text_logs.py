@@ -324,7 +324,7 @@ def test_shares_of_users_whom_the_log_does_not_have_are_named(tmp_path):
     scenario = Scenario.from_dict({"name": "slip", "workload": workload, "mechanism": mechanism})
     said = "shares are given to lab/uO, of whom the log has no job"
     assert said in scenario.workload_of(0).notes["warnings"]
-    others = ["fair-share", "credits:shares={u0: 2, u1: 1, u7: 1}"]  # what only one of those compared is given
+    others = ["fair-share", "credits:shares={u0: 2, u7: 1, guests/: 1}"]  # what only one of those compared is given
     warned = compare(scenario, others, runs=1).meta["workload"]["warnings"].splitlines()
     assert warned == [said, "shares are given to u7, of whom the log has no job"]
     del shares["lab/uO"]
