@@ -14,7 +14,6 @@ from marketsched.agents.job import Job
 from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, ReportedLaws, steps_of
 from marketsched.mechanisms.law import Law, Signal
 from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
-from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, RankValue
 
 
@@ -248,12 +247,10 @@ class ListedJobs(JobTable):
             lambda: _reported_laws(self._jobs),
             lambda: self.owners,
             lambda: self.names,
-            self._stated if shaped else None,
+            lambda row: self._jobs[row].truth,
+            lambda row: self._jobs[row].signal,
+            shaped,
         )
-
-    def _stated(self, row: int) -> tuple[StatementOfWork, Signal]:
-        """Return the report of a row, and what is seen at its arrival."""
-        return self._jobs[row].truth, self._jobs[row].signal
 
     def _numbers(self, of: Callable[[Job], Any], kind: Any = np.int64) -> NDArray[Any]:
         column = np.fromiter(map(of, self._jobs), kind, len(self._jobs))

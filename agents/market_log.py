@@ -279,6 +279,8 @@ def _events_kernel(reports, max_delay, runs, row_of, row_of_move, played, closes
         at[when * phases + 2] += 1
         rounds[x], places[x] = when, j
         kinds[x] = row_of[endings[j]] if move == 2 else row_of_move[move]  # Move.LEFT
+        if move == 2:
+            paid[x] = payments[j]
     _loads_kernel(reports.widths, runs, played, load)
     if closes:
         x = rounds.size

@@ -29,7 +29,7 @@ from marketsched.agents.result import RunResult, build_result
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MechanismFault, faults_named
-from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.mechanism import Event, EventKind, Mechanism
 from marketsched.mechanisms.memory import check_memory
 
 MOST_AHEAD = 288  # columns of the price surface at most, in rounds: a day of five minutes each
@@ -142,15 +142,14 @@ class MarketRun:
     def _play_columns(self, progress: Callable[[int], None] | None) -> bool:
         """Play all rounds as columns; False if owners or mechanism want the loop, which then plays them."""
         if self._columns is None:
-            plays = self.mechanism.plays_whole_markets and not self._by_rounds
+            plays = type(self.mechanism).play is not Mechanism.play and not self._by_rounds
             if self.round or not plays or not self._reports_truth():
                 return False
             self._columns = self._table.columns(self.setup.max_delay)
             if self._columns is None:
                 return False
             ahead = self.lookahead if self.mechanism.slot_prices(1, 1) is not None else None
-            shaped = self._columns.stated is not None
-            self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead, shaped=shaped)
+            self._outcomes = Outcomes.empty(self._columns.n, self.setup.horizon, ahead, shaped=self._columns.shaped)
         while self.running:
             until = min(self.setup.horizon, self.round + self.rounds_together)
             if not self.mechanism.play(self._columns, self._outcomes, until):

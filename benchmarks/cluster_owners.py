@@ -36,7 +36,7 @@ from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.config.cluster_instances import InstanceShapes
 from marketsched.mechanisms import DeadlineValue, EventKind
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.offers.cluster_offers import ClusterOffers

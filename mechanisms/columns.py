@@ -117,8 +117,9 @@ class JobColumns:
     reported: Callable[[], ReportedLaws]  # what `joint_laws` returns
     owner_names: Callable[[], Sequence[Hashable]]  # of the owner of each job, (n,)
     job_names: Callable[[], Sequence[Hashable]]  # the names under which jobs are submitted, (n,)
-    stated: Callable[[int], tuple[StatementOfWork, Signal]] | None = None  # of jobs with shapes: the report of a row,
-    # and what is seen at its arrival; ``widths`` are then tasks
+    stated: Callable[[int], StatementOfWork]  # the report of a row
+    seen: Callable[[int], Signal]  # what is seen when the job of a row arrives
+    shaped: bool = False  # whether the jobs have shapes; ``widths`` are then tasks
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: kernels are compiled once, for such ones, wherever jobs come from."""
@@ -136,8 +137,16 @@ class JobColumns:
 
     def law_of(self, row: int) -> DurationLaw:
         """Return the law of one job's duration, given its arrival and what is seen then."""
-        own = slice(*self.laws.offsets[self.laws.of[row] : self.laws.of[row] + 2])
-        return DurationLaw(self.laws.durations[own], self.laws.weights[own])
+        number = int(self.laws.of[row])
+        if number not in self._read:
+            own = slice(*self.laws.offsets[number : number + 2])
+            self._read[number] = DurationLaw(self.laws.durations[own], self.laws.weights[own])
+        return self._read[number]
+
+    @cached_property
+    def _read(self) -> dict[int, DurationLaw]:
+        """The laws that were read, by number."""
+        return {}
 
     @cached_property
     def owners(self) -> tuple[NDArray[np.int64], list[Hashable]]:
@@ -172,8 +181,7 @@ class JobColumns:
         """Tell whether a market of these limits would accept every report."""
         nodes, rounds, value = self.largest
         sizes = nodes <= limits.max_concurrency and rounds <= limits.max_duration and value <= limits.max_value
-        shaped = self.stated is not None
-        return sizes and limits.max_delay <= self.max_delay and (limits.cluster is not None) == shaped
+        return sizes and limits.max_delay <= self.max_delay and (limits.cluster is not None) == self.shaped
 
 
 class Ending(IntEnum):
@@ -278,9 +286,9 @@ class Outcomes:
         found = cls(starts, left, np.zeros(n, np.uint8), np.zeros(n), prices, surface, promised, planned, np.zeros(n))
         return replace(found, on_cluster=OnCluster()) if shaped else found
 
-    def leave(self, job: int, now: int, ending: Ending) -> None:
-        """Note a move: the job leaves in round ``now``, and pays nothing."""
-        self.left[job], self.endings[job] = now, ending
+    def leave(self, job: int, now: int, ending: Ending, payment: float = 0.0) -> None:
+        """Note a move: the job leaves in round ``now`` without having been completed."""
+        self.left[job], self.endings[job], self.payments[job] = now, ending, payment
         self.moves.note(now, Move.LEFT, job)
 
     def close_bookings(self, rows: NDArray[np.int64], jobs: JobColumns) -> None:

@@ -356,11 +356,6 @@ class Mechanism(ABC):
         """After the last round, remove every job that is left; return what happened. By default none is removed."""
         return []
 
-    @property
-    def plays_whole_markets(self) -> bool:
-        """Whether the class answers `play`, for some markets at least."""
-        return type(self).play is not Mechanism.play
-
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play the rounds from the current one to ``until`` of a market in which every owner reports what is true.
 

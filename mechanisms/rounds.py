@@ -7,17 +7,12 @@ mechanisms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
-
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
-
-Running = TypeVar("Running")
 
 
 class Rounds(Mechanism):
@@ -113,11 +108,9 @@ class Rounds(Mechanism):
         self._ready.add(job)
         self._any_arrival = True
 
-    def _that_ran(self, job: JobId, running: Mapping[JobId, Running]) -> Running:
-        """Return the running job of this name, or raise if there is none."""
-        if not is_hashable(job) or job not in running:
-            raise EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
-        return running[job]
+    def _did_not_run(self, job: JobId) -> EventError:
+        """Return the error of a completion of a job that does not run."""
+        return EventError(f"complete of {job!r}: it did not run in round {self._round - 1}")
 
     def _check_closing(self) -> None:
         """Raise if rounds are left."""

@@ -12,8 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.columns import JobColumns
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
 
 Signals = Literal["durations", "labels"]
@@ -89,20 +88,3 @@ def announced_durations(sow: StatementOfWork, arrival: int, signal: Signal) -> N
     law = sow.law
     revealed = observed_duration(signal) if law.group_signals == tuple(sow.durations.tolist()) else None
     return law.durations[law.points_of(arrival, signal)] if revealed is None else np.array([revealed])
-
-
-def announced_mean(sow: StatementOfWork, arrival: int, signal: Signal) -> float:
-    """Return the mean duration, rounds, that a report has for a job once it has arrived; see `mean_of`."""
-    durations, points = announced_durations(sow, arrival, signal), sow.law.points_of(arrival, signal)
-    law = DurationLaw.of(sow.law.durations[points], sow.law.probabilities[points])
-    return mean_of(int(durations.min()), int(durations.max()), law)
-
-
-def mean_of_row(jobs: JobColumns, row: int) -> float:
-    """Return the same for a job whose report stands in a row."""
-    return mean_of(int(jobs.shortest[row]), int(jobs.wall_times[row]), jobs.law_of(row))
-
-
-def mean_of(shortest: int, longest: int, law: DurationLaw) -> float:
-    """Return the mean between the shortest and the longest announced duration; the middle, if the law has no mass."""
-    return law.mean if shortest < longest and law.durations.size else (shortest + longest) / 2.0

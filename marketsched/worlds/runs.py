@@ -164,6 +164,8 @@ class Runs(JobTable):
             self._reported_laws,
             lambda: self.owners,
             lambda: self.names,
+            lambda row: self._statement(row, int(runs.births[row])),
+            lambda row: int(runs.durations[row]) if self._revealed else None,
         )
 
     @cached_property

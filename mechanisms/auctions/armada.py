@@ -26,8 +26,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Range, Share, legal
 from marketsched.mechanisms.mechanism import JobId, Standing

@@ -10,12 +10,11 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from marketsched.mechanisms.columns import JobColumns, follows
+from marketsched.mechanisms.auctions.rows_play import RowsPlay
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
+from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
@@ -25,65 +24,11 @@ from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import StatementOfWork
 
 TOLERANCE = 1e-12  # an expected surplus, or a bid, has to exceed it, as in launch plans
-NOT_YET = 0  # a round that is still open
 
 
-class WaitingJob:
-    """A job from submission until it is gone.
+Moved = tuple[WaitingJob, EventKind, float]  # what the clearing of a round did to a job, and what that pays, credits
 
-    Attributes
-    ----------
-    job, order, sow, owner
-        Its name, the number of its submission, its report, and whose it is: where that is not known, its own. In a
-        market that is played as columns the report stands in them: a job has no ``sow``, its number is its row, and so
-        is its name, but where the rule reads names.
-    width : int
-        Nodes.
-    arrival, start : int
-        Rounds, `NOT_YET` until they are known; a start may be booked ahead.
-    limit : int
-        The most rounds it may run; then it is evicted.
-    mean : float
-        Expected duration, rounds.
-    last_start : int
-        The last round in which a start can be worth anything, of markets that note it.
-    worth : ndarray of float or None
-        What starts in rounds ``arrival``, ``arrival + 1``, ... are expected to bring, credits.
-    agreed : object
-        What `serve` noted for `charge`.
-    """
-
-    __slots__ = (
-        "agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "sow", "start", "useful", "width",
-        "worth",
-    )  # fmt: skip
-
-    def __init__(self, job: JobId, order: int, sow: StatementOfWork, owner: Hashable = None) -> None:
-        self.job, self.order, self.sow, self.width = job, order, sow, sow.concurrency
-        self.owner = job if owner is None else owner
-        self.arrival = self.start = self.last_start = NOT_YET
-        self.limit, self.mean = 0, 0.0
-        self.worth: NDArray[np.float64] | None = None
-        self.useful: int | None = None  # of a row, the last completion worth anything
-        self.agreed: Any = None
-
-    @classmethod
-    def of_row(cls, row: int, jobs: JobColumns, useful: int, owner: Hashable) -> WaitingJob:
-        """Return the job of a row, which arrives now; ``useful`` is its last completion worth anything."""
-        x = cls.__new__(cls)
-        x.job = x.order = row
-        x.owner, x.width, x.arrival, x.useful = owner, int(jobs.widths[row]), int(jobs.arrivals[row]), useful
-        x.start = x.last_start = NOT_YET
-        x.limit, x.mean, x.worth, x.agreed = 0, 0.0, None, None
-        return x
-
-
-class Cleared(NamedTuple):
-    """What the clearing of a round did; all in order of submission, runs that are stopped backwards."""
-
-    dropped: list[WaitingJob]
-    stopped: list[tuple[WaitingJob, float]]  # with what they pay, credits
-    started: list[WaitingJob]
+PROTOCOL = ("submit", "arrive", "advance", "complete", "close")  # what a class that is played by rows leaves as it is
 
 
 class ArrivalMarket(Rounds):
@@ -146,8 +91,7 @@ class ArrivalMarket(Rounds):
         self._running: dict[JobId, WaitingJob] = {}
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
         self._stopped: list[WaitingJob] = []  # running jobs that `serve` stops in the current round
-        self.by_rows: Any = None  # of a market that is played as columns, see `rows_play`
-        self.by_name = False  # whether its rule reads the names of jobs
+        self._played: RowsPlay | None = None  # of a market that is played by rows
 
     @abstractmethod
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
@@ -206,7 +150,7 @@ class ArrivalMarket(Rounds):
         self._check_submission(job, sow)
         if not is_hashable(owner):
             raise InvalidReportError(place="owner", value=owner, legal="a hashable name", source=f"job {job!r}")
-        self._jobs[job] = WaitingJob(job, self._enter(job), sow, owner)
+        self.enter(WaitingJob(job, self._enter(job), sow, owner))
         return _NothingPlanned(job, sow)
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
@@ -228,7 +172,7 @@ class ArrivalMarket(Rounds):
         if x is None or x.arrival != NOT_YET:
             raise EventError(f"restate {job!r}: expected a job that was submitted and has not arrived")
         self.limits.check_report(job, sow, x.sow.birth)
-        x.sow, x.width = sow, sow.concurrency
+        x.restate(sow)
 
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.
@@ -240,8 +184,15 @@ class ArrivalMarket(Rounds):
         """
         self._take_arrival(job, signal)
         x = self._jobs[job]
-        x.arrival = self._round
-        self.foresee(x, signal)
+        self.come(x, signal, self.limits.last_useful_completion(x.sow))
+
+    def enter(self, x: WaitingJob) -> None:
+        """Let a job be in the market that was submitted in the current round."""
+        self._jobs[x.job] = x
+
+    def come(self, x: WaitingJob, signal: Signal, useful: int) -> None:
+        """Let a job be ready in the current round; ``useful`` is its last completion worth anything."""
+        self.foresee(x.come(self._round, signal, useful), signal)
         self._arrived.append(x)
 
     def advance(self) -> list[Event]:
@@ -255,15 +206,11 @@ class ArrivalMarket(Rounds):
             If the last round was cleared before.
         """
         self._check_open("advance")
-        now, cleared = self._round, self.clear()
-        return [
-            *(Event(now, EventKind.DROP, x.job) for x in cleared.dropped),
-            *(Event(now, EventKind.EVICT, x.job, payment=payment) for x, payment in cleared.stopped),
-            *(Event(now, EventKind.START, x.job) for x in cleared.started),
-        ]
+        now = self._round
+        return [Event(now, kind, x.job, payment=payment) for x, kind, payment in self.clear()]
 
-    def clear(self) -> Cleared:
-        """Clear the current round, as `advance` does that checks whether there is one."""
+    def clear(self) -> list[Moved]:
+        """Clear the current round and move to the next, as `advance` does that checks whether there is one."""
         now = self._round
         overdue = [x for x in self._ending.pop(now, ()) if self._running.get(x.job) is x]
         for x in overdue:
@@ -287,28 +234,26 @@ class ArrivalMarket(Rounds):
             self._running[x.job] = x
             self._ending[self._stop(x)].append(x)
         overdue.sort(key=_order, reverse=True)
-        stopped = [(x, self.charge_stopped(x, now - x.start)) for x in overdue]
+        moved = [
+            *((x, EventKind.DROP, 0.0) for x in sorted(dropped, key=_order)),
+            *((x, EventKind.EVICT, self.charge_stopped(x, now - x.start)) for x in overdue),
+            *((x, EventKind.START, 0.0) for x in started),
+        ]
         self._round, self._any_arrival = now + 1, False
-        return Cleared(sorted(dropped, key=_order), stopped, started)
+        return moved
 
-    def arrive_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Let a job of a row arrive, as `arrive` does with one that has a name."""
-        self._jobs[x.job] = x
-        self.foresee_row(x, jobs)
-        self._arrived.append(x)
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Record what `foresee` does for a job whose report stands in the row ``x.job`` of columns."""
-        raise NotImplementedError(f"{type(self).__name__} plays no markets as columns")
-
-    def complete_row(self, x: WaitingJob) -> float:
-        """Let a run end that ran its last round in the one just cleared; return its payment."""
+    def end(self, x: WaitingJob) -> float:
+        """Let a run end that ran its last round in the one just cleared; return its payment, credits."""
         self._leave(x)
         return self.charge(x)
 
     def runs(self, x: WaitingJob) -> bool:
         """Tell whether a job runs."""
         return self._running.get(x.job) is x
+
+    def ran(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs, or did before its run was taken back."""
+        return self.runs(x)
 
     def complete(self, job: JobId) -> Event:
         """Observe that ``job`` ran its last round in the round just cleared; charge it.
@@ -318,8 +263,10 @@ class ArrivalMarket(Rounds):
         EventError
             If the job is not running.
         """
-        x = self._that_ran(job, self._running)
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.complete_row(x))
+        x = self._jobs.get(job) if is_hashable(job) else None
+        if x is None or not self.runs(x):
+            raise self._did_not_run(job)
+        return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.end(x))
 
     def close(self) -> list[Event]:
         """Remove every job still in the market after the last round, most recently submitted first.
@@ -330,15 +277,44 @@ class ArrivalMarket(Rounds):
             If rounds are left.
         """
         self._check_closing()
-        left = list(reversed(self._jobs.values()))
-        kinds = [EventKind.EVICT if x.job in self._running else EventKind.CANCEL for x in left]
-        for x in left:
+        events = [
+            Event(self.horizon, kind, x.job, payment=self.charge_unfinished(x))
+            for x in reversed(self._jobs.values())
+            for kind in (EventKind.EVICT if self.ran(x) else EventKind.CANCEL,)
+        ]
+        for x in list(reversed(self._jobs.values())):
             self._leave(x)
-        return [Event(self.horizon, kind, x.job) for kind, x in zip(kinds, left, strict=True)]
+        return events
 
-    def can_play(self, home: type[ArrivalMarket], jobs: JobColumns) -> bool:
-        """Tell whether `play` of the class ``home`` may play these jobs: by its rule, from the first on."""
-        return follows(self, home) and not self._submissions and jobs.within(self.limits)
+    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
+        """Play many rounds at once by `foresee`, `serve` and `charge`, for jobs that are rows; see `Mechanism.play`.
+
+        False where the rule has calls of the protocol of its own, or a report would be refused.
+        """
+        if self._played is None:
+            own = any(getattr(type(self), name) is not getattr(ArrivalMarket, name) for name in PROTOCOL)
+            if own or self._submissions or vars(self).keys() & set(PROTOCOL) or not self.accepts(jobs):
+                return False
+            self._played = self._rows_play(jobs)
+        self._played.advance(self.round, until, outcomes)
+        return True
+
+    def accepts(self, jobs: JobColumns) -> bool:
+        """Tell whether every report would be accepted, and can be read in its row."""
+        if not jobs.within(self.limits):
+            return False
+        if self.limits.cluster is None:
+            return True
+        from marketsched.mechanisms.resources.whole_market import all_fit  # identical nodes need none of it
+
+        return not self.takes_back and all_fit(jobs, self.limits)
+
+    def _rows_play(self, jobs: JobColumns) -> RowsPlay:
+        if self.limits.cluster is None:
+            return RowsPlay(self, jobs)
+        from marketsched.mechanisms.resources.whole_market import ClusterPlay  # as above
+
+        return ClusterPlay(self, jobs)
 
     def _kept_booking(
         self, job: JobId, duration: int | None, owed: Callable[[WaitingJob, int], float]
@@ -371,6 +347,10 @@ class ArrivalMarket(Rounds):
         """Return the payment of a run that is stopped after ``used`` rounds, credits: by default nothing."""
         return 0.0
 
+    def charge_unfinished(self, x: WaitingJob) -> float:
+        """Return the payment of a job that is left after the last round, credits: by default nothing."""
+        return 0.0
+
     def give_back(self, x: WaitingJob) -> None:
         """Free the bookings of an ended run from this round on; by default there are none."""
 
@@ -383,11 +363,7 @@ class ArrivalMarket(Rounds):
 
     def last_completion(self, x: WaitingJob) -> int:
         """Return the completion time after which a run that has started is stopped: by default its last of value."""
-        return self._useful(x)
-
-    def _useful(self, x: WaitingJob) -> int:
-        """Return the last completion that is worth anything."""
-        return self.limits.last_useful_completion(x.sow) if x.useful is None else x.useful
+        return x.useful
 
     def stop(self, x: WaitingJob) -> None:
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""

@@ -29,19 +29,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.arrays import grown
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.auctions.first_come_kernels import earliest_start_kernel, first_come_kernel
 from marketsched.mechanisms.auctions.hidden_play import HiddenPlay
 from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,
     best_stops,
-    duration_law,
     expected_surplus,
     last_completion,
     start_at_turn,
 )
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
-from marketsched.mechanisms.columns import JobColumns, Outcomes, steps_of
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -109,7 +109,7 @@ class FirstCome(ArrivalMarket):
         self.stop_at_loss = stop_at_loss
         state_promises(self, FirstCome, stop_at_deadline, stop_at_loss)
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
-        self._played: HiddenPlay | None = None  # of a market that is played as columns
+        self._hidden: HiddenPlay | None = None  # of a market that the kernel plays
         self._keep_calendar()
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
@@ -117,18 +117,20 @@ class FirstCome(ArrivalMarket):
         return np.full(count, self.price)
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, but where runs are stopped at a loss; see `Mechanism.play`."""
+        """Play many rounds at once, by a kernel unless runs are stopped at a loss; see `Mechanism.play`."""
         seen = jobs.revealed.all()
-        plays = seen or not (self.stop_at_loss or (self.signals == "labels" and jobs.revealed.any()))
-        if not (plays and self.can_play(FirstCome, jobs)):
+        compiled = seen or not (self.stop_at_loss or (self.signals == "labels" and jobs.revealed.any()))
+        if self._played is not None or not (compiled and follows(self, FirstCome)):
+            return super().play(jobs, outcomes, until)
+        if self._submissions or not self.accepts(jobs):
             return False
         if seen and self.signals == "durations":
             self._play_revealed(jobs, outcomes, until)
         else:
-            if self._played is None:
+            if self._hidden is None:
                 rule = {"stop_at_deadline": self.stop_at_deadline}
-                self._played = HiddenPlay(jobs, self.limits, self.price, **rule)
-            self._played.advance(self.round, until, outcomes)
+                self._hidden = HiddenPlay(jobs, self.limits, self.price, **rule)
+            self._hidden.advance(self.round, until, outcomes)
         outcomes.prices[self.round - 1 : until] = self.price
         if outcomes.surface is not None:
             outcomes.surface[self.round - 1 : until] = self.price
@@ -165,7 +167,7 @@ class FirstCome(ArrivalMarket):
         x.limit = self.max_duration if duration is None else duration
         x.mean = float(x.limit)
         if duration is None:
-            x.worth = self._expected_surplus(x, signal)
+            x.worth = self._expected_surplus(x)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Give each job in turn its start, book its nodes, or let it wait."""
@@ -216,18 +218,18 @@ class FirstCome(ArrivalMarket):
         """Return the start that ``x`` gets now; NOT_YET: it waits; None: it never will."""
         width, now = x.width, self.round
         if x.worth is None:
-            last = self.limits.last_useful_completion(x.sow)
+            last = x.useful
             if last < now + x.limit or x.limit > self.max_duration:
                 return None
-            values, lasts = steps_of(x.sow.value, now + x.limit, last)
+            values, lasts = x.steps(now + x.limit, last)
             cost = self.price * width * x.limit
             steps = (values, lasts, 0, values.size)
             return int(earliest_start_kernel(self._free, width, now, x.limit, *steps, last, cost)) or None
         return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
 
-    def _expected_surplus(self, x: WaitingJob, signal: Signal) -> NDArray[np.float64]:
+    def _expected_surplus(self, x: WaitingJob) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""
-        now, cost, law = self.round, self.price * x.width, duration_law(x.sow, self.round, signal)
+        now, cost, law = self.round, self.price * x.width, x.law
         x.agreed, x.mean = law, law.mean
         if not law.durations.size:
             return np.zeros(0)

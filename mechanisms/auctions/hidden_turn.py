@@ -25,22 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel, worth_kernel
-from marketsched.mechanisms.columns import JobColumns, steps_of
-from marketsched.mechanisms.law import DurationLaw, Signal
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.columns import steps_of
+from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.values import ValueCurve
 
 BY_DEFAULT = (
     "truth is not promised by default, since a nearer deadline has long runs stopped free of charge, but "
     "with stop_at_loss, or without stop_at_deadline, it is best for each job on average over its own duration"
 )
-
-
-def duration_law(sow: StatementOfWork, arrival: int, signal: Signal) -> DurationLaw:
-    """Return the law of the duration by a report, given arrival and signal."""
-    law = sow.law
-    points = law.points_of(arrival, signal)
-    return DurationLaw.of(law.durations[points], law.probabilities[points])
 
 
 class BestStops(NamedTuple):
@@ -130,16 +123,10 @@ def expected_surplus(
     return np.asarray(surplus_kernel(*law, *steps, first, last, end, cost))
 
 
-def expected_worth(curve: ValueCurve, law: DurationLaw, first: int, last: int) -> NDArray[np.float64]:
-    """Return the expected value of starts ``first, first + 1, ...``, credits; arguments and shape as of the surplus."""
+def expected_worth(x: WaitingJob, law: DurationLaw) -> NDArray[np.float64]:
+    """Return the expected value of starts from the arrival of a job on, credits; shape as of the surplus."""
     shortest = int(law.durations[0]) if law.durations.size else 0
-    return np.asarray(worth_kernel(*law, *steps_of(curve, first + shortest, last), first, last))
-
-
-def worth_of_row(jobs: JobColumns, row: int, law: DurationLaw, last: int) -> NDArray[np.float64]:
-    """Return `expected_worth` of a job that stands in columns, from its arrival on."""
-    curve = slice(jobs.begins[row], jobs.begins[row + 1])
-    return np.asarray(worth_kernel(*law, jobs.values[curve], jobs.lasts[curve], jobs.arrivals[row], last))
+    return np.asarray(worth_kernel(*law, *x.steps(x.arrival + shortest, x.useful), x.arrival, x.useful))
 
 
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, ArrivalMarket
 from marketsched.mechanisms.auctions.hidden_turn import expected_worth
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import JobId
 
 
@@ -90,16 +91,10 @@ class RoundAuction(ArrivalMarket):
 
         A case that its report excludes is worth nothing: such a job is dropped.
         """
-        law = x.sow.law
-        x.worth = np.zeros(0)
-        group = law.group_of(self.round, signal)
-        if group is None:
-            return
-        points = slice(law.offsets[group], law.offsets[group + 1])
-        own = DurationLaw.of(law.durations[points], law.probabilities[points])
-        if own.durations.size:
-            x.worth = expected_worth(x.sow.value, own, self.round, self._useful(x))
-            x.limit, x.mean = int(own.durations[-1]), own.mean
+        law = x.law
+        x.worth = np.zeros(0) if x.excluded else expected_worth(x, law)
+        if law.durations.size:
+            x.limit, x.mean = int(law.durations[-1]), law.mean
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Hold the auction of this round: winners start, those without any start of worth are dropped."""
@@ -112,7 +107,7 @@ class RoundAuction(ArrivalMarket):
     def charge(self, x: WaitingJob) -> float:
         """Return the charge of a winner by its settlement and its duration."""
         agreed: Settlement = x.agreed
-        declared = float(x.sow.value(self.round)) if self.round < x.sow.birth + self.max_delay else 0.0
+        declared = x.value(self.round) if self.round <= x.useful else 0.0
         return agreed.fixed + agreed.rate * (self.round - x.start) + agreed.share * declared
 
     def _auction(self, hopeful: list[WaitingJob]) -> set[JobId]:

@@ -1,16 +1,26 @@
-"""Whole markets by the rule of an `ArrivalMarket`: its own `serve` and `charge`, for jobs that are rows of columns.
+"""Whole markets by the rule of an `ArrivalMarket`: its own `foresee`, `serve` and `charge`, for jobs that are rows.
 
-Nothing but what the rule itself takes is left of a round: no report is made or checked, and no event.
+It skips report objects, validation and events, and owns the clock of such a market. Every step is the one that the
+protocol takes between its checks.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.columns import Ending, JobColumns, Outcomes
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Move, Outcomes
+from marketsched.mechanisms.errors import MechanismFault, faults_named
+from marketsched.mechanisms.mechanism import EventKind
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
+
+_ENDING = {EventKind.DROP: Ending.DROPPED, EventKind.EVICT: Ending.EVICTED}
 
 
 class RowsPlay:
@@ -19,78 +29,81 @@ class RowsPlay:
     Parameters
     ----------
     market : ArrivalMarket
-        Has taken no job yet; it defines `ArrivalMarket.foresee_row`.
+        Has taken no job yet.
     jobs : JobColumns
         All jobs.
     """
 
     def __init__(self, market: ArrivalMarket, jobs: JobColumns) -> None:
-        self._market, self._jobs = market, jobs
+        self._market, self._jobs, self._now = market, jobs, 0
         self._order, self._rounds = jobs.by_arrival
         self._useful = jobs.useful(market.max_delay, market.horizon).tolist()
         numbers, names = jobs.owners
-        self._owner_of, self._owners = numbers.tolist(), names
-        self._names = jobs.job_names() if market.by_name else range(jobs.n)
-        self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round after its last one
-        self._priced = market.slot_prices(1, 1) is not None
+        self._owner_of, self._owners, self._names = numbers.tolist(), names, jobs.job_names()
+        self._here: dict[int, WaitingJob] = {}  # by row: submitted, and not arrived
+        self._ending: defaultdict[int, list[tuple[WaitingJob, int]]] = defaultdict(list)  # by the round after it: a run
+        self._saved: defaultdict[int, int] = defaultdict(int)  # by row: rounds of work that runs taken back have saved
 
     def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
         """Play rounds ``first .. until``."""
-        bounds = np.searchsorted(self._rounds, np.arange(first, until + 2)).tolist()
-        for now, begin, end in zip(range(first, until + 1), bounds[:-1], bounds[1:], strict=True):
-            if self._priced:
+        rounds = np.arange(first, until + 2)
+        born, come = (np.searchsorted(column, rounds).tolist() for column in (self._jobs.births, self._rounds))
+        with faults_named(self._market, lambda: f"round {self._now}"):
+            for i, now in enumerate(range(first, until + 1)):
+                self._now = now
+                if outcomes.surface is not None:
+                    outcomes.surface[now - 1] = self._market.slot_prices(now, outcomes.surface.shape[1])
+                for row in range(born[i], born[i + 1]):
+                    self._submit(row)
+                for row in self._order[come[i] : come[i + 1]].tolist() if come[i] < come[i + 1] else ():
+                    self._market.come(self._here.pop(row), self._jobs.seen(row), self._useful[row])
                 self._note_prices(now, outcomes)
-            for row in self._order[begin:end].tolist() if begin < end else ():
-                x = WaitingJob.of_row(row, self._jobs, self._useful[row], self._owners[self._owner_of[row]])
-                x.job = self._names[row]
-                self._market.arrive_row(x, self._jobs)
-            self._clear(now, outcomes)
-            self._complete(now, outcomes)
+                self._clear(now, outcomes)
+                self._complete(now, outcomes)
+
+    def _submit(self, row: int) -> None:
+        x = WaitingJob.of_row(self._jobs, row, self._names[row], self._owners[self._owner_of[row]])
+        self._here[row] = x
+        self._market.enter(x)
 
     def _note_prices(self, now: int, outcomes: Outcomes) -> None:
-        """Note the prices of the round and of those ahead, as they stand before it is cleared."""
-        count = 1 if outcomes.surface is None else max(1, outcomes.surface.shape[1])
-        prices = self._market.slot_prices(now, count)
-        assert prices is not None
-        outcomes.prices[now - 1] = prices[0]
-        if outcomes.surface is not None:
-            outcomes.surface[now - 1] = prices[: outcomes.surface.shape[1]]
+        """Note the price of the round and the nodes committed to it, after its arrivals."""
+        for column, found in (
+            (outcomes.prices, self._market.slot_prices(now, 1)),
+            (outcomes.promised, self._market.committed(now, 1)),
+        ):
+            if found is not None:
+                column[now - 1] = found[0]
 
     def _clear(self, now: int, outcomes: Outcomes) -> None:
-        cleared = self._market.clear()
-        for x in cleared.dropped:
-            outcomes.left[x.order], outcomes.endings[x.order] = now, Ending.DROPPED
-        for x, payment in cleared.stopped:
-            outcomes.left[x.order], outcomes.endings[x.order] = now, Ending.EVICTED
-            outcomes.payments[x.order] = payment
-        for x in cleared.started:
-            outcomes.starts[x.order] = now
-            self._ending[self._end(x)].append(x)
+        for x, kind, payment in self._market.clear():
+            row = x.order
+            if kind is EventKind.START:
+                outcomes.starts[row] = now
+                outcomes.moves.note(now, Move.STARTED, row)
+                self._ending[self._end(x, now)].append((x, now))
+            elif kind is EventKind.REQUEUE:
+                every = int(self._jobs.checkpoints[row])
+                self._saved[row] += (now - int(outcomes.starts[row])) // every * every if every else 0
+                outcomes.starts[row] = NEVER
+                outcomes.moves.note(now, Move.TAKEN_BACK, row)
+            else:
+                outcomes.leave(row, now, _ENDING[kind], self._finite(x, kind, payment))
 
-    def _end(self, x: WaitingJob) -> int:
-        """Return the round after the last one of a run that has begun."""
-        return int(x.start + self._jobs.durations[x.order])
+    def _end(self, x: WaitingJob, now: int) -> int:
+        """Return the round after the last one of a run that begins now."""
+        return now + int(self._jobs.durations[x.order]) - self._saved.get(x.order, 0)
 
     def _complete(self, now: int, outcomes: Outcomes) -> None:
         """Complete the runs whose last round this is, in order of submission."""
-        for x in sorted(self._ending.pop(now + 1, ()), key=lambda x: x.order):
-            if self._market.runs(x):
-                outcomes.payments[x.order] = self._market.complete_row(x)
+        for x, start in sorted(self._ending.pop(now + 1, ()), key=lambda run: run[0].order):
+            if self._market.runs(x) and outcomes.starts[x.order] == start:  # it was not taken back
+                payment = self._finite(x, EventKind.COMPLETE, self._market.end(x))
+                outcomes.payments[x.order] = payment
                 outcomes.left[x.order], outcomes.endings[x.order] = now, Ending.COMPLETED
 
-
-def play_rows(
-    market: ArrivalMarket,
-    home: type[ArrivalMarket],
-    jobs: JobColumns,
-    outcomes: Outcomes,
-    until: int,
-    kind: type[RowsPlay] = RowsPlay,
-) -> bool:
-    """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
-    if not market.can_play(home, jobs):
-        return False
-    if market.by_rows is None:
-        market.by_rows = kind(market, jobs)
-    market.by_rows.advance(market.round, until, outcomes)
-    return True
+    def _finite(self, x: WaitingJob, kind: EventKind, payment: float) -> float:
+        if not math.isfinite(payment):
+            found = f"round {self._now}: {kind} of {x.job!r} with payment {payment!r}"
+            raise MechanismFault(f"{found}: expected a completion or an eviction with a finite payment, of {x.job!r}")
+        return float(payment)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, ArrivalMarket, WaitingJob
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -31,8 +32,8 @@ class ArrivalTurn:
     def look(self, sow: StatementOfWork, signal: Signal, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that comes to this turn with a report; see `Turn`."""
         x = WaitingJob("", 0, sow)
-        x.arrival = self.market.round
-        self.market.foresee(x, signal)
+        useful = self.market.limits.last_useful_completion(sow)
+        self.market.foresee(x.come(self.market.round, signal, useful), signal)
         start = self.serve_one(x)
         if start is None:
             return NOT_YET, None

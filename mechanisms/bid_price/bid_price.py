@@ -41,24 +41,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.arrays import grown
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
 from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,
     best_stops,
     charged_rounds,
     last_completion,
 )
-from marketsched.mechanisms.auctions.rows_play import play_rows
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.bid_price.curve import Curve, Slack, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, check_sources, lags_in_rounds
-from marketsched.mechanisms.bid_price.foreseen import Foreseen, RowsForeseen, foreseen
+from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes, follows
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -204,7 +203,7 @@ class BidPrice(KeptMenus):
             for _ in range(buckets)
         ]  # fmt: skip
         self._bucket_of: dict[Hashable, int] = {}
-        self._rows: RowsForeseen | None = None  # of a market that is played as columns
+        self._home: type = BidPrice  # whose rule whole markets of revealed durations are played by
         self._n_seen = 0  # arrivals, those of the history included
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
@@ -238,14 +237,14 @@ class BidPrice(KeptMenus):
         return self._bucket_of[owner]
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, without ``stop_at_loss`` and where no menus are kept; see `Mechanism.play`."""
-        if self.by_rows is None and self._one_for_all() and jobs.revealed.all():
-            if not self.can_play(BidPrice, jobs):
+        """Play many rounds at once, revealed durations without objects for jobs; see `Mechanism.play`."""
+        shown = jobs.revealed[jobs.arrivals != NEVER].all()
+        if self._played is None and shown and self._one_for_all() and follows(self, self._home):
+            if self._submissions or not self.accepts(jobs):
                 return False
             self._play_revealed(jobs, outcomes, until)
             return True
-        plain = self._menus is None and self._signals == "durations" and not self.stop_at_loss
-        return plain and play_rows(self, BidPrice, jobs, outcomes, until)
+        return super().play(jobs, outcomes, until)
 
     def _one_for_all(self) -> bool:
         """Tell whether all jobs of revealed duration face the prices of one curve, whoever their owners are."""
@@ -280,7 +279,7 @@ class BidPrice(KeptMenus):
 
     def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
         """Return the turn of a job that arrives in the current round, see `Mechanism.turn`; None: some are hidden."""
-        if self.by_rows is not None:
+        if self._played is not None:
             return None
         here = copy.copy(self)
         here._free, here._curves = self._free.copy(), [copy.copy(self._curves[0])]
@@ -302,15 +301,7 @@ class BidPrice(KeptMenus):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the value of each start from now on; the signal decides, not the form of the report."""
-        self._note(x, foreseen(x.sow, self.round, signal, self.limits, self._signals))
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Record the same of a row."""
-        if self._rows is None:
-            self._rows = RowsForeseen(jobs, self.max_duration)
-        self._note(x, self._rows.of(x.order, self._useful(x)))
-
-    def _note(self, x: WaitingJob, known: Foreseen) -> None:
+        known = foreseen(x, self.max_duration, self._signals)
         x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
         if known.residuals is not None:
             assert known.law is not None
@@ -476,7 +467,9 @@ class BidPrice(KeptMenus):
         """Take yesterday's arrivals into the past, its last round as round 0."""
         arrivals = [each for each in history.arrivals if each.arrival <= history.rounds]
         for each in sorted(arrivals, key=lambda each: each.arrival):
-            known = foreseen(each.sow, each.arrival, each.signal, history.limits, self._signals)
+            useful = history.limits.last_useful_completion(each.sow)
+            x = WaitingJob(None, 0, each.sow, each.owner).come(each.arrival, each.signal, useful)
+            known = foreseen(x, history.limits.max_duration, self._signals)
             for _, curve in self._listeners(each.owner):
                 curve.learn(each.owner, each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
         self._n_seen += len(arrivals)

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
 from marketsched.mechanisms.bid_price.entries import Served, best_entry, serve_arrivals
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.credits.cluster_present import PoolUpgrade, Present, present_of
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades

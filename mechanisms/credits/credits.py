@@ -28,10 +28,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.moves_play import Moved, MovesPlay
-from marketsched.mechanisms.auctions.rows_play import play_rows
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.arrival_market import Moved
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
@@ -42,12 +40,11 @@ from marketsched.mechanisms.credits.service import prepay, serve_free, serve_reg
 from marketsched.mechanisms.credits.upgrades import LATE, Memory, Upgrade, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, is_hashable, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobClass, JobId, Standing
+from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, legal
+from marketsched.mechanisms.mechanism import EventKind, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.present import Rows, band_of
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
-from marketsched.mechanisms.signals import announced_durations, announced_mean, mean_of_row
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import importance
 
@@ -125,7 +122,6 @@ class Credits(OnCredit):
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, **sizes)
-        self.by_name = True  # in its table of upgrades
         self.accounts = Accounts(shares, newcomers, owners)
         self.purses = Purses(self.accounts, self.capacity, income, carry_rounds, start)
         self.turns = Turns(self.accounts, KEPT)
@@ -201,39 +197,13 @@ class Credits(OnCredit):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what the job is to its owner, and its ends."""
-        now = self._round
-        x.mean = announced_mean(x.sow, now, signal)
-        x.limit = self.limits.last_useful_completion(x.sow)
-        x.last_start = x.limit - int(announced_durations(x.sow, now, signal).min())
-        x.agreed = importance(x.sow.value, x.width, x.mean)  # until it is admitted; then its row
-        if x.sow.checkpoint is not None:
-            self._saved[x.job] = SavedWork.of(x.sow, now, signal)
+        x.mean, x.limit = x.announced_mean, x.useful
+        x.last_start = x.limit - x.announced[0]
+        x.agreed = x.importance  # until it is admitted; then its row
+        if x.checkpoint:
+            self._saved[x.job] = SavedWork.of(x)
 
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a row."""
-        row = x.order
-        x.mean, x.limit = mean_of_row(jobs, row), x.useful or 0
-        x.last_start = x.limit - int(jobs.shortest[row])
-        x.agreed = float(jobs.highest[row]) / (x.width * x.mean)
-        if jobs.checkpoints[row]:
-            self._saved[x.job] = SavedWork.of_row(jobs, row)
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return play_rows(self, Credits, jobs, outcomes, until, MovesPlay)
-
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
-        self._check_open("advance")
-        return [Event(self._round - 1, kind, x.job) for x, kind in self.moves()]
-
-    def moves(self) -> list[Moved]:
+    def clear(self) -> list[Moved]:
         """Clear the current round, and move to the next; return who leaves, whose run is taken back, who starts."""
         now = self._round
         found = self._depart(now)
@@ -251,34 +221,19 @@ class Credits(OnCredit):
         """Tell whether a job runs."""
         return x.start != NOT_YET
 
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared. Errors as of the base."""
-        x = self._jobs.get(job) if is_hashable(job) else None
-        if x is None or not x.start:
-            return super().complete(job)
-        self.complete_row(x)
-        return Event(self._round - 1, EventKind.COMPLETE, job, self._round)
-
-    def complete_row(self, x: WaitingJob) -> float:
+    def end(self, x: WaitingJob) -> float:
         """Let a run end that ran its last round in the one just cleared; it pays nothing."""
-        row = self._present.jobs[x.agreed]
-        row["state"], row["used"] = DONE, self._round - x.start + self.saved(x)
+        row, work = self._present.jobs[x.agreed], self._saved.get(x.job)
+        row["state"], row["used"] = DONE, self._round - x.start + (work.saved if work else 0)
         self._counts["completed"] += 1
         self._counts["regular_completed"] += int(row["since"] > 0)
         self._end_run(x)
         self._leave(x)
         return 0.0
 
-    def saved(self, x: WaitingJob) -> int:
-        """Return the rounds of work that a job's earlier runs have saved."""
-        work = self._saved.get(x.job)
-        return 0 if work is None else work.saved
-
-    def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
-        ran = {x.job for x in self._in_row.values() if x.start or self._present.jobs["ran"][x.agreed]}
-        events = super().close()
-        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
+    def ran(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs, or did before its run was taken back."""
+        return bool(x.start) or (self._in_row.get(x.agreed) is x and bool(self._present.jobs["ran"][x.agreed]))
 
     # -- one round ------------------------------------------------------------------------------------------
 
@@ -299,7 +254,7 @@ class Credits(OnCredit):
                 if x.start:
                     self._end_run(x)
                 self._leave(x)
-                found.append((x, kind))
+                found.append((x, kind, 0.0))
         self._present.give_back(gone)
         return found
 
@@ -313,7 +268,7 @@ class Credits(OnCredit):
             self._offered.arrives(width, float(self._usual.rounds[band]), self._usual.kappa)
             if now > x.last_start:
                 self._leave(x)
-                found.append((x, EventKind.DROP))
+                found.append((x, EventKind.DROP, 0.0))
                 continue
             owner = self.accounts.number_of(x.owner)
             columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, x.agreed, *[0] * 6, HERE, 0)
@@ -356,7 +311,7 @@ class Credits(OnCredit):
             kept = keep(self._saved.get(x.job), self._present.jobs[row], x.limit, now - x.start)
             self._counts["node_rounds_lost"] += x.width * (now - x.start - kept)
             self._end_run(x)
-            found.append((x, EventKind.REQUEUE))
+            found.append((x, EventKind.REQUEUE, 0.0))
         found += [self._begin_run(row, now) for row in started.tolist()]
         idle = self.capacity - self._used_nodes
         if idle:
@@ -388,7 +343,7 @@ class Credits(OnCredit):
         x.start = now
         self._used_nodes += x.width
         self._present.jobs["stop"][row] = max(now + 1, min(x.limit, now + self.max_duration))
-        return x, EventKind.START
+        return x, EventKind.START, 0.0
 
     def _end_run(self, x: WaitingJob) -> None:
         """Note that a run has ended."""

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.hidden_turn import duration_law
-from marketsched.mechanisms.columns import JobColumns
-from marketsched.mechanisms.law import DurationLaw, Signal
-from marketsched.mechanisms.signals import announced_durations
-from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.law import DurationLaw
 
 
 @dataclass(slots=True)
@@ -44,19 +41,10 @@ class SavedWork:
     longest: int = 0  # y
 
     @classmethod
-    def of(cls, sow: StatementOfWork, now: int, signal: Signal) -> SavedWork:
-        """Return the work of a job with checkpoints that arrives in round ``now``."""
-        durations = announced_durations(sow, now, signal)
-        seen = DurationLaw(durations, np.ones(1)) if durations.size == 1 else duration_law(sow, now, signal)
-        return cls(sow.checkpoint or 1, seen)
-
-    @classmethod
-    def of_row(cls, jobs: JobColumns, row: int) -> SavedWork:
-        """Return the same of a job whose report stands in a row."""
-        known = jobs.shortest[row] == jobs.wall_times[row]
-        return cls(
-            int(jobs.checkpoints[row]), DurationLaw(jobs.shortest[[row]], np.ones(1)) if known else jobs.law_of(row)
-        )
+    def of(cls, x: WaitingJob) -> SavedWork:
+        """Return the work of a job with checkpoints that has arrived."""
+        shortest, longest = x.announced
+        return cls(x.checkpoint, DurationLaw(np.array([shortest]), np.ones(1)) if shortest == longest else x.law)
 
     def keep(self, rounds: int) -> int:
         """Note a run of so many rounds that was taken back; return how many of them are saved."""

@@ -21,10 +21,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.hidden_turn import duration_law
-from marketsched.mechanisms.columns import steps_of
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.columns import JobColumns
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import TableValue
@@ -101,27 +101,24 @@ def check_falling(job: JobId, sow: StatementOfWork) -> None:
         raise InvalidReportError(place="values", value=seen, legal=legal, source=f"job {job!r}")
 
 
-def stairs_of(sow: StatementOfWork, first: int, last: int) -> Stairs:
-    """Return the curve of a report for completions ``first .. last``."""
-    if last < first:
-        return Stairs(np.zeros(0, dtype=np.int64), np.zeros(0))
-    worth, until = steps_of(sow.value, first, last)
-    return Stairs(np.minimum(until, last), worth)
+def falling(jobs: JobColumns) -> bool:
+    """Tell whether no value curve rises, in the part that counts."""
+    rises = jobs.values[1:] > jobs.values[:-1]
+    first = jobs.begins[1:-1]  # of each curve but the first; the curve of a job that is worth nothing may be empty
+    rises[first[(first > 0) & (first < jobs.values.size)] - 1] = False  # from one curve to the next
+    return not rises.any()
 
 
-def report_of(sow: StatementOfWork, now: int, signal: Signal, last: int) -> Report | None:
-    """Return what a report says of a job that arrives in round ``now``; None: no run of it can bring anything.
-
-    ``last`` is the last completion that the market takes to be worth anything.
-    """
-    law = duration_law(sow, now, signal)
-    if not law.durations.size or now + law.durations[0] > last:
+def report_of(x: WaitingJob) -> Report | None:
+    """Return what the report of a job that has arrived says; None: no run of it can bring anything."""
+    law, last = x.law, x.useful
+    if not law.durations.size or x.arrival + law.durations[0] > last:
         return None
     shortest, longest = int(law.durations[0]), int(law.durations[-1])
-    stairs, highest = stairs_of(sow, now + shortest, last), float(sow.value.highest)
-    patience, saves = -1 if sow.patience is None else sow.patience, sow.checkpoint or 0
+    worth, until = x.steps(x.arrival + shortest, last)
+    stairs = Stairs(np.minimum(until, last), worth)
     return Report(
-        sow.concurrency, *law, shortest, longest, law.mean, stairs, last, highest, sow.restarts, patience, saves
+        x.width, *law, shortest, longest, law.mean, stairs, last, x.highest, x.restarts, x.patience, x.checkpoint
     )
 
 

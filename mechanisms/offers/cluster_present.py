@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.offers.announced import Report, stairs_of
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.offers.announced import Report, Stairs
 from marketsched.mechanisms.offers.present import GROUP_ROUNDS
 from marketsched.mechanisms.offers.usual_work import N_BANDS, band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -99,17 +99,16 @@ def way_of(each: Offered, rows: NDArray[np.int64], now: int, n_pools: int) -> Wa
 
 def _report_of(each: Offered, rows: NDArray[np.int64], now: int) -> Report | None:
     """Return what a job says of these options; None: no run of it can bring anything."""
-    x, sow = each.x, each.x.sow
+    x = each.x
     durations, case = np.unique(each.lengths[rows].max(axis=0), return_inverse=True)
     shortest = int(each.lengths[rows].min())  # it leaves once not even that run would bring anything
     if now + shortest > x.limit:
         return None
     weights = np.bincount(case.ravel(), weights=each.chances, minlength=durations.size).astype(np.float64)
     worth = float(each.options.worth[rows[0]])
-    stairs = stairs_of(sow, now + shortest, x.limit)
-    stairs = stairs._replace(worth=stairs.worth * worth)
-    patience = -1 if sow.patience is None else sow.patience
+    steps, until = x.steps(now + shortest, x.limit)
+    stairs = Stairs(np.minimum(until, x.limit), steps * worth)
     return Report(
         1, durations, weights, shortest, int(durations[-1]), float(durations @ weights), stairs, x.limit,
-        float(sow.value.highest) * worth, sow.restarts, patience, 0,
+        x.highest * worth, x.restarts, x.patience, 0,
     )  # fmt: skip

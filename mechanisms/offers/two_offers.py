@@ -34,20 +34,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.auctions.turns import ArrivalTurn
+from marketsched.mechanisms.auctions.arrival_market import Moved
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Share, is_hashable, legal
-from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
-from marketsched.mechanisms.offers.announced import check_falling, preferred, report_of
+from marketsched.mechanisms.legal import Share, legal
+from marketsched.mechanisms.mechanism import EventKind, JobId, Standing, Truthful
+from marketsched.mechanisms.offers.announced import check_falling, falling, preferred, report_of
 from marketsched.mechanisms.offers.departures import LATE_ODDS, announced_and_happened
 from marketsched.mechanisms.offers.hidden_jobs import HiddenJobs
 from marketsched.mechanisms.offers.present import REGULAR, SPARE
 from marketsched.mechanisms.offers.waits import AHEAD
-from marketsched.mechanisms.offers.whole_market import OffersPlay, falling
 from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 
@@ -132,10 +131,9 @@ class TwoOffers(BidPrice):
         self._requeue = requeue
         rules = {"spare": spare, "requeue": requeue, "counts_saved": counts_saved}
         self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, **rules)
-        self._came: list[tuple[WaitingJob, Signal]] = []  # of hidden duration, in the current round
         self._in_row: dict[int, WaitingJob] = {}
+        self._home = TwoOffers
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
-        self._played: OffersPlay | None = None  # of a market that is played as columns
 
     @property
     def load(self) -> int:
@@ -158,52 +156,58 @@ class TwoOffers(BidPrice):
         if not sow.revealed:
             check_falling(job, sow)
 
-    def arrive(self, job: JobId, signal: Signal = None) -> None:
-        """Observe that ``job`` is ready in the current round; errors as of `ArrivalMarket`."""
-        if observed_duration(signal, self._signals) is not None:
-            super().arrive(job, signal)
+    def accepts(self, jobs: JobColumns) -> bool:
+        """Tell whether every report would be accepted: unless durations show, no value rises."""
+        there = jobs.arrivals != NEVER
+        return super().accepts(jobs) and (bool(jobs.revealed[there].all()) or falling(jobs))
+
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Record the value of each start where the duration shows; else the job chooses when the round is cleared."""
+        if self._shows(x):
+            super().foresee(x, signal)
             self._begin_to_book()
-            return
-        self._take_arrival(job, signal)
-        x = self._jobs[job]
-        x.arrival, x.limit = self._round, self.max_duration
-        self._came.append((x, signal))
+        else:
+            x.limit = self.max_duration
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
+    def _shows(self, x: WaitingJob) -> bool:
+        return observed_duration(x.signal, self._signals) is not None
 
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
-        self._check_open("advance")
+    def clear(self) -> list[Moved]:
+        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts."""
         now = self._round
-        events = self._depart(now)
+        came = sorted((x for x in self._arrived if not self._shows(x)), key=lambda x: x.order)
+        self._arrived = [x for x in self._arrived if self._shows(x)]
+        moved = self._depart(now)
         if self._books:
-            events += super().advance()
+            moved += super().clear()
         else:
             self._round, self._any_arrival = now + 1, False
-        self._came.sort(key=lambda each: each[0].order)
-        for x, signal in self._came:
-            if not self._choose(x, signal, now):
+        for x in came:
+            if not self._choose(x, now):
                 self._leave(x)
-                events.append(Event(now, EventKind.DROP, x.job))
-        self._came = []
-        events += self._serve(now)
-        events.sort(key=lambda event: event.kind is EventKind.START)
-        return events
+                moved.append((x, EventKind.DROP, 0.0))
+        moved += self._serve(now)
+        moved.sort(key=lambda each: each[1] is EventKind.START)
+        return moved
 
-    def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared; charge it. Errors as of the base."""
-        x = self._jobs.get(job) if is_hashable(job) else None
-        if x is None or not isinstance(x.agreed, Taken) or not x.start:
-            return super().complete(job)
-        now = self._round
-        payment = self._hidden.complete(x.agreed.row, now)
-        self._end_run(x, now)
+    def runs(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs."""
+        return x.start > 0 if isinstance(x.agreed, Taken) else super().runs(x)
+
+    def ran(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs, or did before its run was taken back."""
+        if not isinstance(x.agreed, Taken):
+            return super().ran(x)
+        return x.start > 0 or bool(self._hidden.present.jobs["ran"][x.agreed.row])
+
+    def end(self, x: WaitingJob) -> float:
+        """Let a run end that ran its last round in the one just cleared; return its payment, credits."""
+        if not isinstance(x.agreed, Taken):
+            return super().end(x)
+        payment = self._hidden.complete(x.agreed.row, self._round)
+        self._end_run(x, self._round)
         self._leave(x)
-        return Event(now - 1, EventKind.COMPLETE, job, now, payment)
+        return payment
 
     def booked(self, job: JobId, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that runs so long, once they are sure: never of a spare run."""
@@ -222,53 +226,29 @@ class TwoOffers(BidPrice):
             return super()._owed(x, used)
         return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.width * used
 
-    def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round. Errors as of `ArrivalMarket`."""
-        jobs = self._hidden.present.jobs
-        ran = {x.job for x in self._in_row.values() if x.start or jobs["ran"][x.agreed.row]}
-        events = super().close()
-        return [Event(e.round, EventKind.EVICT if e.job in ran else e.kind, e.job) for e in events]
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, where all durations are hidden, or all revealed; see `Mechanism.play`."""
-        if self._menus is not None or not self.can_play(TwoOffers, jobs):
-            return False
-        there = jobs.arrivals != NEVER
-        if self._one_for_all() and jobs.revealed[there].all():
-            self._play_revealed(jobs, outcomes, until)
-            self._books = self._books or bool(jobs.arriving(1, until).size)
-            return True
-        if jobs.revealed[there].any() or not falling(jobs):
-            return False
-        if self._played is None:
-            self._played = OffersPlay(self._hidden, jobs, self.limits, requeue=self._requeue)
-        self._played.advance(self._round, until, outcomes)
-        self._round = until + 1
-        return True
-
-    def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
-        """Return the turn of a job of revealed duration; None where durations are hidden. See `Mechanism.turn`."""
-        return super().turn(jobs, outcomes, before) if self._played is None else None
+    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
+        super()._play_revealed(jobs, outcomes, until)
+        self._books = self._books or bool(jobs.arriving(1, until).size)
 
     # -- one round ------------------------------------------------------------------------------------------
 
-    def _depart(self, now: int) -> list[Event]:
+    def _depart(self, now: int) -> list[Moved]:
         """Remove the jobs that can bring nothing any more, and learn from all that have left."""
-        events = []
+        moved: list[Moved] = []
         for row, start, ran in self._hidden.begin_round(now):
             x = self._in_row[row]
             if start:
                 self._end_run(x, now)
             self._leave(x)
-            events.append(Event(now, EventKind.EVICT if ran else EventKind.DROP, x.job))
+            moved.append((x, EventKind.EVICT if ran else EventKind.DROP, 0.0))
         for row in self._hidden.gone:
             del self._in_row[row]
-        return events
+        return moved
 
-    def _choose(self, x: WaitingJob, signal: Signal, now: int) -> bool:
+    def _choose(self, x: WaitingJob, now: int) -> bool:
         """Let a job that has arrived take the entry it likes best; return whether it takes one."""
         self._hidden.counts(x.width)
-        report = report_of(x.sow, now, signal, self.limits.last_useful_completion(x.sow))
+        report = report_of(x)
         keep = self._menus is not None and self._kept(x.job)
         if report is None and not keep:
             return False
@@ -289,29 +269,29 @@ class TwoOffers(BidPrice):
 
     def _preferred(self, x: WaitingJob, values: NDArray[np.float64]) -> tuple[int, int] | None:
         """Return the entry that a job takes of those announced to it, see `announced.preferred`."""
-        return preferred(values, self._hidden.first_offer(x.sow.restarts))
+        return preferred(values, self._hidden.first_offer(x.restarts))
 
-    def _serve(self, now: int) -> list[Event]:
-        """Take nodes back and start runs; return the events."""
+    def _serve(self, now: int) -> list[Moved]:
+        """Take nodes back and start runs."""
         held = self._hidden.held
         room = self.capacity - held[REGULAR]
         free = room
         if self._books:
             free, room = int(self._free[now - 1]), int(self._free[now - 1 : now - 1 + self.max_duration].min())
         taken, started = self._hidden.serve(now, free - held[SPARE], room)
-        events = []
+        moved: list[Moved] = []
         for row, _ in taken:
             x = self._in_row[row]
             self._end_run(x, now)
             if not self._requeue:
                 self._leave(x)
-            events.append(Event(now, EventKind.REQUEUE if self._requeue else EventKind.EVICT, x.job))
+            moved.append((x, EventKind.REQUEUE if self._requeue else EventKind.EVICT, 0.0))
         for row in started:
             x = self._in_row[row]
             x.start = now
             self._book(x, now, -1)
-            events.append(Event(now, EventKind.START, x.job))
-        return events
+            moved.append((x, EventKind.START, 0.0))
+        return moved
 
     def _end_run(self, x: WaitingJob, now: int) -> None:
         """Note that a run has ended before round ``now``."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.columns import JobColumns, Outcomes, follows
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.law import Law, Signal
-from marketsched.mechanisms.legal import BelowOne, Finite, Named, legal
+from marketsched.mechanisms.legal import BelowOne, Finite, Named, is_hashable, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer, Standing, Truthful
 from marketsched.mechanisms.menu import Menu, WelfareCertificate
@@ -243,7 +243,9 @@ class PostedPriceMechanism(Rounds):
         EventError
             If the job is not running.
         """
-        active = self._that_ran(job, self._running)
+        active = self._running.get(job) if is_hashable(job) else None
+        if active is None:
+            raise self._did_not_run(job)
         quote = active.submission.quote
         assert active.start is not None and quote is not None
         payment = quote.price(active.start, self._round - active.start)

@@ -20,28 +20,26 @@ invented, kinds, widths, demands and durations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import LONGEST_WINDOW
 from marketsched.mechanisms.bid_price.curve import Slack
 from marketsched.mechanisms.bid_price.forecast import FromHistory, check_sources, lags_in_rounds
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
-from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.mechanism import Event, JobId, Standing, Truthful
+from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
 from marketsched.mechanisms.promises import CHARGES_STOPS
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.known import Known, known_at_arrival, known_of_row
+from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes
 from marketsched.mechanisms.resources.prices import (
@@ -52,7 +50,6 @@ from marketsched.mechanisms.resources.prices import (
     window_of,
 )
 from marketsched.mechanisms.resources.service import Terms, book_favourite
-from marketsched.mechanisms.resources.whole_market import play_on_cluster
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
@@ -220,14 +217,6 @@ class ClusterBidPrice(KeptMenus):
         """Note where the job can run, for how long, and what completions are worth."""
         self._known[x.job] = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
 
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a job that is a row of columns."""
-        self._known[x.job] = known_of_row(jobs, x.order, self.cluster, self.limits, self._signals)
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, of jobs with shapes and where no menus are kept; see the base class."""
-        return self._menus is None and play_on_cluster(self, ClusterBidPrice, jobs, outcomes, until)
-
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, and give every arrival its favourite entry, placed and booked."""
         now = self.round
@@ -272,16 +261,9 @@ class ClusterBidPrice(KeptMenus):
         """
         return self._owed(x, used)
 
-    def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round; a run whose booking ends there pays for it.
-
-        Raises
-        ------
-        EventError
-            If rounds are left.
-        """
-        owed = {x.job: self.charge_stopped(x, self.round - x.start) for x in self._running.values()}
-        return [replace(event, payment=owed.get(event.job, 0.0)) for event in super().close()]
+    def charge_unfinished(self, x: WaitingJob) -> float:
+        """Charge a run whose booking ends with the last round."""
+        return self.charge_stopped(x, self.round - x.start) if self.runs(x) else 0.0
 
     def give_back(self, x: WaitingJob) -> None:
         """Free bookings beyond the end."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.columns import JobColumns
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -80,30 +77,6 @@ def known_at_arrival(
     last = limits.last_useful_completion(sow)
     values = sow.value.table(arrival, max(0, last - arrival + 1))
     return Known(options, np.ascontiguousarray(lengths), chances, np.asarray(values, dtype=np.float64))
-
-
-def known_of_row(
-    jobs: JobColumns, row: int, cluster: Cluster, limits: MarketLimits, signals: Signals = "durations"
-) -> Known:
-    """Return `known_at_arrival` of a job of a market that is played as columns; made once for all plays of its jobs.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the jobs have no shapes.
-    """
-    if jobs.stated is None:
-        raise InvalidParameterError(place="jobs", legal="jobs with shapes")
-    of = cluster, limits.max_delay, limits.max_duration, limits.horizon, signals
-    kept = _KEPT.setdefault(jobs, {}).setdefault(of, {})
-    if row not in kept:
-        sow, signal = jobs.stated(row)
-        kept[row] = known_at_arrival(sow, cluster, int(jobs.arrivals[row]), signal, limits, signals)
-    return kept[row]
-
-
-_Of = tuple[Cluster, int, int, int, Signals]
-_KEPT: WeakKeyDictionary[JobColumns, dict[_Of, dict[int, Known]]] = WeakKeyDictionary()
 
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:

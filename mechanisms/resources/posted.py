@@ -20,9 +20,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.curve import Slack
-from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Positive, Range, Share, is_number, legal
 from marketsched.mechanisms.mechanism import Standing, Truthful
@@ -31,7 +30,6 @@ from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.placement import Rule
-from marketsched.mechanisms.resources.whole_market import play_on_cluster
 from marketsched.mechanisms.signals import Signals
 
 
@@ -160,10 +158,6 @@ class ClusterExponential(ClusterFirstCome):
         if floor > ceiling:
             raise InvalidParameterError(place="floor", value=floor, legal=f"at most the ceiling {ceiling!r}")
         self._floor, self._growth = float(floor), float(np.log(ceiling / floor))
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, as `ClusterBidPrice.play`."""
-        return self._menus is None and play_on_cluster(self, ClusterExponential, jobs, outcomes, until)
 
     def _serve_one(self, x: WaitingJob, known: Known) -> float:
         """Make prices of what is booked by now, then serve."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.auctions.rows_play import RowsPlay, play_rows
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
+from marketsched.mechanisms.auctions.rows_play import RowsPlay
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.columns import JobColumns, OnCluster, Outcomes
 from marketsched.mechanisms.errors import InvalidReportError
+from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.resources.bookings import Booking, chances_of_cases, real_run
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import case_of, cases_of, options_of
@@ -19,13 +21,6 @@ class ClusterPlay(RowsPlay):
         self._cluster: Cluster = market.cluster  # type: ignore[assignment]
         self._noted = OnCluster()
 
-    def _note_prices(self, now: int, outcomes: Outcomes) -> None:
-        """Note prices as the base does, that of this round by itself: sums over pools depend on how many are asked."""
-        super()._note_prices(now, outcomes)
-        prices = self._market.slot_prices(now, 1)
-        assert prices is not None
-        outcomes.prices[now - 1] = prices[0]
-
     def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
         """Play rounds ``first .. until``."""
         assert outcomes.on_cluster is not None
@@ -37,47 +32,34 @@ class ClusterPlay(RowsPlay):
         self._noted.in_use.append(self._market.nodes_in_use() or 0)
         self._noted.prices.append(self._market.pool_prices(now, 1))
 
-    def _end(self, x: WaitingJob) -> int:
+    def _end(self, x: WaitingJob, now: int) -> int:
         """Return the round after the last one of a run that begins now, and note what its completion is worth."""
         booking = self._market.booking(x.job)
         assert booking is not None
-        length, worth = self._run(x.order, booking)
+        length, worth = self._run(x, booking)
         self._noted.bookings[x.order] = booking
         if worth != 1.0:
             self._noted.worths[x.order] = worth
-        return x.start + length
+        return now + length
 
-    def _run(self, row: int, booking: Booking) -> tuple[int, float]:
+    def _run(self, x: WaitingJob, booking: Booking) -> tuple[int, float]:
         """Return what `real_run` does: a job with one shape starts that, and its tasks run on what it asked for."""
-        assert self._jobs.stated is not None
-        truth, signal = self._jobs.stated(row)
-        shapes, case = truth.shapes, case_of(truth.shapes, int(self._jobs.durations[row]))
+        truth, shapes = x.sow, x.sow.shapes
+        case = case_of(shapes, int(self._jobs.durations[x.order]))
         if len(shapes) == 1:
             duration = shapes[0].on[booking.kind][case]
             return (duration, shapes[0].worth) if duration <= booking.length else (booking.length, 0.0)
-        chances = chances_of_cases(truth, int(self._jobs.arrivals[row]), signal)
+        chances = chances_of_cases(truth, x.arrival, x.signal)
         return real_run(shapes, case, truth.value, booking, self._cluster, chances)
 
 
-def play_on_cluster(
-    market: ArrivalMarket, home: type[ArrivalMarket], jobs: JobColumns, outcomes: Outcomes, until: int
-) -> bool:
-    """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
-    if market.by_rows is None and not (jobs.stated is not None and _all_fit(jobs, market)):
-        return False
-    return play_rows(market, home, jobs, outcomes, until, ClusterPlay)
-
-
-def _all_fit(jobs: JobColumns, market: ArrivalMarket) -> bool:
+def all_fit(jobs: JobColumns, limits: MarketLimits) -> bool:
     """Tell whether the market would accept the shapes of every job that is submitted, and each is a case of them."""
-    assert jobs.stated is not None
-    cluster = market.limits.cluster
-    if cluster is None:
-        return False
-    for row in (jobs.births <= market.horizon).nonzero()[0].tolist():
-        shapes = jobs.stated(row)[0].shapes
+    assert limits.cluster is not None
+    for row in (jobs.births <= limits.horizon).nonzero()[0].tolist():
+        shapes = jobs.stated(row).shapes
         try:
-            options_of(shapes, cluster)
+            options_of(shapes, limits.cluster)
         except InvalidReportError:
             return False
         if int(jobs.durations[row]) not in cases_of(shapes):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, PositiveShare, legal
 from marketsched.mechanisms.mechanism import Event, Standing
 from marketsched.mechanisms.resources.cluster import Cluster

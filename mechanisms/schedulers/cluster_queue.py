@@ -24,8 +24,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, ArrivalMarket, WaitingJob
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, ArrivalMarket
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.limits import MarketLimits
@@ -33,10 +33,9 @@ from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars, Requests, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.known import Known, known_at_arrival, known_of_row
+from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
 from marketsched.mechanisms.resources.shapes import Options
-from marketsched.mechanisms.resources.whole_market import play_on_cluster
 from marketsched.mechanisms.signals import Signals
 
 Order = Literal["fifo", "density", "dominant-share"]
@@ -108,17 +107,7 @@ class ClusterQueue(ArrivalMarket):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how the job can run, and what completions are worth."""
-        self._foresee(x, known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals))
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a job that is a row of columns."""
-        self._foresee(x, known_of_row(jobs, x.order, self.cluster, self.limits, self._signals))
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, of jobs with shapes; see `Mechanism.play`."""
-        return play_on_cluster(self, ClusterQueue, jobs, outcomes, until)
-
-    def _foresee(self, x: WaitingJob, known: Known) -> None:
+        known = known_at_arrival(x.sow, self.cluster, self.round, signal, self.limits, self._signals)
         options, lengths = known.options, known.lengths.max(axis=1, initial=1)
         shares = (options.total / self._total).max(axis=1, initial=0.0)
         shares, values = np.maximum(shares, TOLERANCE), np.append(known.values, 0.0)

@@ -16,11 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.backfilling import CONSERVATIVE, plan_kernel
-from marketsched.mechanisms.schedulers.queue_orders import Line
+from marketsched.mechanisms.schedulers.backfilling import plan_kernel
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -55,8 +53,3 @@ class ConservativeBackfill(QueueScheduler):
         self.reserved = {x.job: now + s for x, s in zip(waiting, starts, strict=True) if s > 0}
         none = None if self.drop_hopeless else NOT_YET
         return [now if s == 0 else NOT_YET if s > 0 else none for s in starts]
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        line = Line("arrival", self.max_duration)
-        return self._play_queue(ConservativeBackfill, CONSERVATIVE, jobs, outcomes, until, line)

@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId, Standing
-from marketsched.mechanisms.schedulers.backfilling import EASY, backfilled
+from marketsched.mechanisms.schedulers.backfilling import backfilled
 from marketsched.mechanisms.schedulers.queue_orders import Line, Order
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
@@ -118,10 +117,6 @@ class EasyBackfill(EasyQueue):
         if self._line.order == "arrival":
             return list(range(len(waiting)))
         return sorted(range(len(waiting)), key=lambda i: self._keys[waiting[i].job])
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return self._play_queue(EasyBackfill, EASY, jobs, outcomes, until, self._line)
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)

@@ -26,9 +26,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
-from marketsched.mechanisms.auctions.rows_play import play_rows
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
@@ -111,7 +109,6 @@ class FairShare(EasyQueue):
         self.max_age_s = max_age_hours * HOUR_S
         self.kept = max(kept(half_life_hours * HOUR_S, self.round_s), LEAST_KEPT)  # of usage, from a round to the next
         self._qos = {name: _quality(name, given) for name, given in (qos or {}).items()}
-        self.by_name = bool(self._qos)
         self._highest_qos = max((priority for priority, _ in self._qos.values()), default=0.0)
         self._today = 1.0  # usage stands in node-rounds of round 0: what one of today counts beside those
         self._factors: dict[Hashable, float] = {}
@@ -138,10 +135,6 @@ class FairShare(EasyQueue):
             if start:
                 self._count(x)
         return found
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return play_rows(self, FairShare, jobs, outcomes, until)
 
     def charge(self, x: WaitingJob) -> float:
         """Return 0; where the rule charges by reservation, add the rest of the wall time to the account's usage."""

@@ -12,16 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, WaitingJob
-from marketsched.mechanisms.auctions.rows_play import play_rows
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
-from marketsched.mechanisms.signals import announced_mean, mean_of_row
-from marketsched.mechanisms.values import importance
 
 KEPT = 0.99  # of use, a round
 
@@ -103,18 +99,7 @@ class FairTurns(QueueScheduler):
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note whose the job is, and how much it matters to its owner, too."""
         super().foresee(x, signal)
-        x.mean = announced_mean(x.sow, self.round, signal)
-        self._of[x.job] = self.accounts.number_of(x.owner), importance(x.sow.value, x.width, x.mean)
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a row."""
-        super().foresee_row(x, jobs)
-        x.mean = mean_of_row(jobs, x.order)
-        self._of[x.job] = self.accounts.number_of(x.owner), float(jobs.highest[x.order]) / (x.width * x.mean)
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return play_rows(self, FairTurns, jobs, outcomes, until)
+        self._of[x.job] = self.accounts.number_of(x.owner), x.importance
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Try the waiting jobs in their order, and count what runs."""

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET, TOLERANCE, WaitingJob
-from marketsched.mechanisms.auctions.hidden_turn import duration_law, expected_worth, worth_of_row
-from marketsched.mechanisms.auctions.rows_play import play_rows
-from marketsched.mechanisms.columns import JobColumns, Outcomes
-from marketsched.mechanisms.law import DurationLaw, Signal
+from marketsched.mechanisms.auctions.arrival_market import TOLERANCE
+from marketsched.mechanisms.auctions.hidden_turn import expected_worth
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
@@ -61,22 +60,9 @@ class LargestValueFirst(QueueScheduler):
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what starts are worth, too."""
         super().foresee(x, signal)
-        law = duration_law(x.sow, self.round, signal)
-        if not law.durations.size:  # the report excludes this arrival: all that it says is all there is
-            law = DurationLaw.of(x.sow.law.durations, x.sow.law.probabilities)
-        x.worth = expected_worth(x.sow.value, law, self.round, self._useful(x))
+        law = x.law
+        x.worth = expected_worth(x, law)
         x.agreed = max(1.0, law.mean)
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a row."""
-        super().foresee_row(x, jobs)
-        law = jobs.law_of(x.order)
-        x.worth = worth_of_row(jobs, x.order, law, self._useful(x))
-        x.agreed = max(1.0, law.mean)
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once; see `Mechanism.play`."""
-        return play_rows(self, LargestValueFirst, jobs, outcomes, until)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start the most valuable jobs; evict jobs worth much less for them."""

@@ -12,9 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from marketsched.mechanisms.columns import JobColumns
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.mechanism import JobId
 
@@ -84,20 +82,6 @@ class Line:
             return -(self._thirds.class_of(wall) if known is None else known)
         return 0
 
-    def places(self, jobs: JobColumns, walls: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the key of each job of a whole market, as `place_of` returns it at its arrival, shape (n_jobs,)."""
-        keys = np.zeros(jobs.n, np.int64)
-        if self.order == "request":
-            keys[:] = walls
-        elif self.order == "class":
-            seen = np.zeros(int(walls.max(initial=1)) + 1, np.int64)
-            _classes_kernel(jobs.arrivals, walls, jobs.by_arrival[0], seen, keys)
-            if self.classes:
-                for row, name in enumerate(jobs.job_names()):
-                    keys[row] = self.classes.get(name, keys[row])
-            keys = -keys
-        return keys
-
     def learn(self, walls: Iterable[int]) -> None:
         """Count the wall times that arrived in a round that is over."""
         if self.order == "class":
@@ -115,14 +99,3 @@ def _class_kernel(seen, wall):  # type: ignore[no-untyped-def]
     if total == 0:
         return 1
     return 2 if 3.0 * below < total else 1 if 3.0 * below < 2.0 * total else 0
-
-
-@njit(cache=True)
-def _classes_kernel(arrivals, walls, rows, seen, classes):  # type: ignore[no-untyped-def]
-    """Fill the classes of all that arrive; a round teaches when it is over."""
-    learnt = 0
-    for i in range(rows.size):
-        while arrivals[rows[learnt]] < arrivals[rows[i]]:
-            seen[walls[rows[learnt]]] += 1
-            learnt += 1
-        classes[rows[i]] = _class_kernel(seen, walls[rows[i]])

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket, WaitingJob
-from marketsched.mechanisms.columns import JobColumns, Outcomes
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Natural, legal
 from marketsched.mechanisms.mechanism import JobId
-from marketsched.mechanisms.schedulers.backfilling import QueuePlay
-from marketsched.mechanisms.schedulers.queue_orders import Line
-from marketsched.mechanisms.signals import announced_durations
 
 
 class QueueScheduler(ArrivalMarket):
@@ -61,45 +58,17 @@ class QueueScheduler(ArrivalMarket):
         super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
         self.kill, self.grace, self.drop_hopeless = kill, grace, drop_hopeless
         self.reserved: dict[JobId, int] = {}
-        self._played: QueuePlay | None = None  # of a market that is played as columns
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the wall time (``agreed``), the rounds the job may run, and the last start that could be worth it."""
-        durations = announced_durations(x.sow, self.round, signal)
-        self._note_wall_time(x, int(durations.min()), int(durations.max()))
-
-    def foresee_row(self, x: WaitingJob, jobs: JobColumns) -> None:
-        """Note the same of a row."""
-        self._note_wall_time(x, int(jobs.shortest[x.order]), int(jobs.wall_times[x.order]))
-
-    def _note_wall_time(self, x: WaitingJob, shortest: int, longest: int) -> None:
-        wall_time = min(longest, self.max_duration)
-        x.agreed = wall_time
-        x.limit = min(wall_time + self.grace, self.max_duration) if self.kill else self.max_duration
-        x.last_start = self._useful(x) - shortest
+        shortest, longest = x.announced
+        x.agreed = min(longest, self.max_duration)
+        x.limit = min(x.agreed + self.grace, self.max_duration) if self.kill else self.max_duration
+        x.last_start = x.useful - shortest
 
     def charge(self, x: WaitingJob) -> float:
         """Return 0: there are no prices."""
         return 0.0
-
-    def _play_queue(
-        self,
-        home: type[QueueScheduler],
-        rule: int,
-        jobs: JobColumns,
-        outcomes: Outcomes,
-        until: int,
-        line: Line,
-    ) -> bool:
-        """Play many rounds at once by the rule of the class ``home``; see `Mechanism.play`."""
-        if not self.can_play(home, jobs):
-            return False
-        if self._played is None:
-            rules = self.kill, self.grace, self.drop_hopeless, self.stop_at_deadline
-            self._played = QueuePlay(jobs, self.limits, rule, *rules, line)
-        self._played.advance(self.round, until, outcomes)
-        self._round = until + 1
-        return True
 
     def _hopeless(self, x: WaitingJob) -> bool:
         return self.drop_hopeless and self.round > x.last_start

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
-from marketsched.mechanisms.auctions.arrival_market import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.mechanism import Event
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket, facts_of

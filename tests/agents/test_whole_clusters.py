@@ -164,26 +164,9 @@ def test_a_recorded_cluster_is_the_same(name):
     assert found.whole and found.events > 1_000 and found.difference == ""
 
 
-class LastFirst(ClusterFirstCome):
-    """First come, first served, but the last of a round goes first."""
-
-    def serve(self, waiting):
-        return super().serve(waiting[::-1])[::-1]
-
-
 def made(kind, cluster, jobs):
     market = kind(cluster.nodes, HORIZON, cluster=cluster, **SIZES)
     return MarketSetup("made", jobs, market, cluster.nodes, HORIZON, SIZES["max_delay"])
-
-
-def test_what_columns_do_not_hold_is_played_by_rounds():
-    cluster, jobs = tiny_market(3)
-    kept = made(ClusterFirstCome, cluster, jobs)
-    kept.mechanism.keep_menus()
-    for setup in (made(LastFirst, cluster, jobs), kept):
-        market = MarketRun(setup)
-        market.play()
-        assert not market.played_whole
 
 
 def refused_both_ways(jobs, cluster, match):
@@ -208,8 +191,8 @@ def test_jobs_that_are_refused_are_refused_as_round_by_round():
 @pytest.mark.parametrize(
     ("wrong", "where"),
     [
-        (lambda self, row, booking: (booking.length, 0.5), "value"),
-        (lambda self, row, booking: (booking.length + 1, 1.0), "round"),
+        (lambda self, x, booking: (booking.length, 0.5), "value"),
+        (lambda self, x, booking: (booking.length + 1, 1.0), "round"),
     ],
 )
 def test_the_referee_finds_runs_that_differ(monkeypatch, wrong, where):

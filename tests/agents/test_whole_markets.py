@@ -6,6 +6,7 @@ And the tables of a market are those that a plain account of the calls of the pr
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,15 @@ from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.result import OUTCOMES
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms import DeadlineValue, EventError, FirstCome, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms import (
+    ArrivalMarket,
+    DeadlineValue,
+    EventError,
+    FirstCome,
+    LinearValue,
+    StatementOfWork,
+    TableValue,
+)
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.truthfulness import check_mechanism
 from marketsched.worlds.logs.job_log import JobLog
@@ -56,6 +65,11 @@ WHOLE = {  # by name: parameters, each set of which is played
     "credits": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "carry_rounds": 2.0}],
     "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],
     "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
+    "pay-as-bid": [{}],
+    "spot": [{}],
+    "vcg": [{}],
+    "armada": [{}],
+    "of a user": [{}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}],
     "posted-price": [
         POSTED | {"oracle": SAMPLED},
@@ -101,8 +115,47 @@ def markets(draw, revealed, some_show=True, **kinds):
     return tuple(jobs)
 
 
+class OfAUser(ArrivalMarket):
+    """Reads all that a rule can read, keeps an account of its own, and stops the run of a narrower job for a wider."""
+
+    debts = 0.0
+
+    def foresee(self, x, signal):
+        x.limit = int(x.sow.durations.max()) if signal is None else signal
+        x.agreed = x.sow.value.highest, f"{x.owner} {x.job}"
+
+    def serve(self, waiting):
+        free, starts = self.capacity - self.load, {}
+        for x in sorted(waiting, key=lambda x: (-x.agreed[0], x.agreed[1])):
+            narrower = [each for each in self._running.values() if each.width < x.width]
+            if x.width > free and narrower:
+                free += narrower[0].width
+                self.stop(narrower[0])
+            fits = x.width <= free
+            starts[x.job] = self.round if fits else 0 if self.round < x.sow.birth + 4 else None
+            free -= x.width * fits
+        return [starts[x.job] for x in waiting]
+
+    def charge(self, x):
+        self.debts += len(self._jobs) / 8  # those that have not arrived, too
+        return self.debts if x.sow.value.last > self.round else 0.0
+
+    def charge_stopped(self, x, used):
+        return used / 4
+
+    def slot_prices(self, first, count):
+        return np.full(count, self.debts + len(self._jobs))
+
+    def committed(self, first, count):
+        return np.full(count, float(self.load))
+
+    def statistics(self):
+        return {"debts": self.debts}
+
+
 def setup_of(name, parameters, jobs, **more):
-    mechanism = get_mechanism(name, **LIMITS, max_delay=MAX_DELAY, **parameters)
+    make = OfAUser if name == "of a user" else partial(get_mechanism, name)
+    mechanism = make(**LIMITS, max_delay=MAX_DELAY, **parameters)
     sizes = {"capacity": CAPACITY, "horizon": HORIZON, "max_delay": MAX_DELAY}
     return MarketSetup("drawn", jobs, mechanism, **(sizes | more))
 
@@ -405,14 +458,25 @@ def counts():
     return Counts(CAPACITY, HORIZON, max_delay=MAX_DELAY, **own)
 
 
-def test_a_subclass_with_a_rule_of_its_own_is_played_by_rounds():
+class HalfAsMuch(FirstCome):
+    """A completion costs half: a call of the protocol of its own."""
+
+    def complete(self, job):
+        event = super().complete(job)
+        return replace(event, payment=event.payment / 2)
+
+
+def test_a_subclass_with_a_call_of_the_protocol_of_its_own_is_played_by_rounds():
     jobs = (job("a", 1), job("b", 1))
-    for kind, whole in ((FirstCome, True), (Constants, True), (SecondFirst, False)):
+    for kind, whole in ((FirstCome, True), (Constants, True), (SecondFirst, True), (HalfAsMuch, False)):
         sizes = {name: each for name, each in LIMITS.items() if name not in ("capacity", "horizon")}
-        mechanism = kind(CAPACITY, HORIZON, max_delay=MAX_DELAY, **sizes)
-        market = MarketRun(MarketSetup("two", jobs, mechanism, CAPACITY, HORIZON, MAX_DELAY))
-        market.play()
-        assert market.played_whole == whole
+
+        def make(kind=kind, sizes=sizes):
+            mechanism = kind(CAPACITY, HORIZON, 0.1, max_delay=MAX_DELAY, **sizes)
+            return MarketSetup("two", jobs, mechanism, CAPACITY, HORIZON, MAX_DELAY)
+
+        found = compare_plays(make)
+        assert found.whole == whole and found.difference == ""
 
 
 def test_the_referee_finds_a_play_that_differs():
@@ -430,10 +494,10 @@ def job(name, birth, width=3, **changes):
 @pytest.mark.parametrize(("signal", "whole"), [("long", True), (2.0, True), (3, False)])
 @pytest.mark.parametrize("signals", ["durations", "labels"])
 def test_other_signals(signal, whole, signals):
-    """A number that is not the duration is a label, and such a market is played by rounds."""
+    """A number that is not the duration does not fit into a row: such a market is played by rounds."""
     jobs = (job("a", 1, signal=signal), job("b", 2, signal=None))
     found = compare_plays(lambda: setup_of("first-come", {"signals": signals}, jobs))
-    assert found.whole == (whole and (signal == "long" or signals == "durations")) and found.difference == ""
+    assert found.whole == whole and found.difference == ""
 
 
 @pytest.mark.compiled

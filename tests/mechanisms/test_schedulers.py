@@ -1,6 +1,5 @@
 """Schedulers without prices: their defining properties, against brute force and references written independently."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,9 +7,7 @@ import pytest
 
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
-from marketsched.agents.market_run import MarketRun
 from marketsched.agents.playing import TruthfulOwners, play
-from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get_mechanism
@@ -181,47 +178,6 @@ def test_conservative_backfilling_keeps_every_promise():
             assert promised.keys() <= market.reserved.keys() | starts.keys()  # nobody who has one is dropped
             promised = dict(market.reserved)
     assert ahead > 50
-
-
-RUNS_ON = {"drop_hopeless": False, "stop_at_deadline": False}
-
-
-@pytest.mark.parametrize(
-    ("name", "rules"),
-    [
-        ("easy-backfill", RUNS_ON),
-        ("easy-backfill", {"kill": False}),
-        ("conservative-backfill", RUNS_ON),
-        ("conservative-backfill", {"grace": 0}),
-        ("conservative-backfill", {"kill": False}),
-    ],
-)
-def test_markets_that_are_played_whole_are_those_of_the_rounds(name, rules):
-    """Kernels against the protocol, which brute force and promises judge; some runs outlive their wall times."""
-    moved = 0
-    for seed in range(8):
-        drawn = drawn_jobs(seed, n=12)
-        if rules is not RUNS_ON:
-            drawn = [replace(each, duration=each.duration + (i % 3 == 0)) for i, each in enumerate(drawn)]
-        market = MarketSetup(
-            "drawn", drawn, get_mechanism(name, capacity=NODES, horizon=HORIZON, **LIMITS, **rules), NODES, HORIZON,
-            LIMITS["max_delay"],
-        )  # fmt: skip
-        run = MarketRun(market)
-        result = run.run()
-        assert run.played_whole
-        events = events_of(name, drawn, **rules)
-        begun = result.events[result.events["event"] == "start"]
-        assert dict(zip(begun["job"], begun["round"], strict=True)) == starts_of(events), seed
-        assert sorted(result.jobs["outcome"]) == sorted(result_of(events, each.name) for each in drawn), seed
-        moved += len(set(starts_of(events).values())) > 3
-    assert moved > 6
-
-
-def result_of(events, name):
-    """Return the outcome of a job in the words of a result."""
-    words = {"complete": "completed", "evict": "evicted", "drop": "dropped", "cancel": "cancelled"}
-    return next((words[e.kind.value] for e in events if e.job == name and e.kind.leaves), "unfinished")
 
 
 @pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share"])

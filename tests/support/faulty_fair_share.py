@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 
 from marketsched.mechanisms import register
-from marketsched.mechanisms.auctions.arrival_market import NOT_YET
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 

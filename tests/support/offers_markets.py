@@ -40,7 +40,7 @@ class Chosen(TwoOffers):
 
     def _preferred(self, x, values):
         menu = self._hidden.menu(self.round, self._unbooked)
-        report = report_of(x.sow, menu.now, None, self.limits.last_useful_completion(x.sow))
+        report = report_of(x)
         self.values[x.job], self.every[x.job] = values, menu.entries(report._replace(last=FAR)).values
         taken = self.chosen.get(x.job, super()._preferred(x, values))
         self.taken[x.job] = taken if taken and self.every[x.job][taken] > NOTHING else None

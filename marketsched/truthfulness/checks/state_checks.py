@@ -11,6 +11,7 @@ import numpy as np
 
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 from marketsched.mechanisms.forwarding import as_mechanism
 from marketsched.mechanisms.mechanism import Mechanism
@@ -75,7 +76,7 @@ def quotes_change_nothing(factory: Factory, market: CheckMarket) -> int:
 
 
 def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
-    """A mechanism that plays many rounds at a time makes of them what it makes of each round by itself."""
+    """A `play` of one's own makes of many rounds what the mechanism makes of each round by itself."""
 
     def make(market: CheckMarket) -> MarketSetup:
         mechanism = as_mechanism(factory(**market.sizes, rng=np.random.default_rng(market.seed)))
@@ -83,7 +84,7 @@ def plays_whole_markets(factory: Factory, market: CheckMarket) -> int:
         sizes["capacity"] = max(sizes["capacity"], getattr(mechanism, "capacity", 0))  # whether it is held, others say
         return MarketSetup("a check", tuple(market.jobs.values()), mechanism, **sizes)
 
-    if not make(market).mechanism.plays_whole_markets:
+    if type(make(market).mechanism).play in (Mechanism.play, ArrivalMarket.play):  # none, or that of its rounds
         return 0
     events = 0
     variants = (

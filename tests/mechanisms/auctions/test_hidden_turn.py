@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
-from marketsched.mechanisms.auctions.hidden_turn import best_stops, duration_law
+from marketsched.mechanisms.auctions.hidden_turn import best_stops
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 
 LAST = 12
 COSTS = (0.0, 0.4, 1.0, 2.5)
@@ -25,10 +26,12 @@ def curves(draw):
 
 
 laws = st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True).map(
-    lambda days: duration_law(
-        StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, d, 1 / len(days), None) for d in days]), 1, None
-    )
+    lambda days: law_of(StatementOfWork(1, 1, DeadlineValue(1.0, 9), [(1, d, 1 / len(days), None) for d in days]), 1)
 )
+
+
+def law_of(sow, arrival):
+    return WaitingJob("", 0, sow).come(arrival, None, LAST).law
 
 
 def brought(curve, law, start, cost, rounds, end):
@@ -54,6 +57,6 @@ def test_no_stop_brings_more(curve, law, first, cost, end):
 
 def test_a_case_that_a_report_excludes_has_all_its_durations_in_order():
     sow = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 1, 0.1, None), (1, 4, 0.3, None), (2, 1, 0.6, None)])
-    law = duration_law(sow, 3, None)
+    law = law_of(sow, 3)
     assert law.durations.tolist() == [1, 4] and law.weights.tolist() == pytest.approx([0.7, 0.3])
-    assert duration_law(sow, 1, None).mean == pytest.approx(3.25)
+    assert law_of(sow, 1).mean == pytest.approx(3.25)

@@ -16,6 +16,7 @@ from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import DeadlineValue, EventKind, InvalidReportError, StatementOfWork
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.offers.announced import report_of
 from marketsched.mechanisms.offers.present import REGULAR, SPARE, Present
 from marketsched.mechanisms.offers.service import serve
@@ -168,7 +169,8 @@ def test_calendars_see_what_is_saved():
 
 def test_the_last_start_is_that_of_the_rest_given_what_is_known():
     law = [(1, d, 1 / 3, None) for d in (2, 5, 9)]
-    report = report_of(StatementOfWork(1, 1, DeadlineValue(20.0, 30), law, checkpoint=3), 1, None, 30)
+    sow = StatementOfWork(1, 1, DeadlineValue(20.0, 30), law, checkpoint=3)
+    report = report_of(WaitingJob("", 0, sow).come(1, None, 30))
     assert report.last_start(1.0) == 28 and report.last_start(1.0, 0, 4) == 28
     assert report.last_start(1.0, 3, 4) == 28  # five in all, three saved
     assert report.last_start(1.0, 3, 5) == 24  # nine: it did not end after five

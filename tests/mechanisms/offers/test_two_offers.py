@@ -19,6 +19,7 @@ from marketsched.mechanisms import (
     StatementOfWork,
     get_mechanism,
 )
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.offers import departures
 from marketsched.mechanisms.offers.patience import POSTED
 from marketsched.mechanisms.offers.present import Present
@@ -343,7 +344,7 @@ def patient(truth, patience):
 
 def test_of_equal_entries_the_most_patient_is_taken_then_the_spare_one():
     market = Chosen(1, 40, **LIMITS | {"max_concurrency": 1})
-    x = type("Waiting", (), {"job": "A", "sow": job(1, 1, 50.0, 30, 2)})
+    x = WaitingJob("A", 0, job(1, 1, 50.0, 30, 2)).come(1, None, 30)
     assert market._preferred(x, np.array([[1.0, 2.0, 2.0, 0.0], [2.0, 2.0, 2.0, 0.0]])) == (SPARE, 2)
     assert market._preferred(x, np.array([[1.0, 2.0, 1.0], [2.0, 2.0, 2.0]])) == (REGULAR, 2)
     assert market._preferred(x, np.zeros((2, 3))) is None
