@@ -23,7 +23,7 @@ class RunUsage(QueueScheduler):
         for owner in self.used:
             self.used[owner] *= self.kept
         for x in self._running.values():
-            self.runs(x)
+            self.count_run(x)
         starts = [None if self._hopeless(x) else NOT_YET for x in waiting]
         left, free = [i for i, start in enumerate(starts) if start is not None], self.capacity - self.load
         while left:
@@ -31,16 +31,16 @@ class RunUsage(QueueScheduler):
             left.remove(i)
             if waiting[i].width <= free:
                 starts[i], free = self.round, free - waiting[i].width
-                self.enters(waiting[i])
+                self.count_entry(waiting[i])
         return starts
 
     def usage_of(self, owner):
         return self.used[owner]
 
-    def enters(self, x):
+    def count_entry(self, x):
         self.used[x.owner] += x.width
 
-    def runs(self, x):
+    def count_run(self, x):
         self.used[x.owner] += x.width
 
 
@@ -48,10 +48,10 @@ class RunUsage(QueueScheduler):
 class AnnouncedUsage(RunUsage):
     """Charges what a job announces when it starts, and never what it takes."""
 
-    def enters(self, x):
+    def count_entry(self, x):
         self.used[x.owner] += x.width * x.agreed
 
-    def runs(self, x):
+    def count_run(self, x):
         pass
 
 
@@ -72,8 +72,8 @@ class AverageUsage(RunUsage):
         super().__init__(capacity, horizon, **rest)
         self.had = Counter()
 
-    def enters(self, x):
-        super().enters(x)
+    def count_entry(self, x):
+        super().count_entry(x)
         self.had[x.owner] += 1
 
     def usage_of(self, owner):
