@@ -1,4 +1,4 @@
-"""A live market beside others: how long one owner waits for answers while others send much, or much at once."""
+"""A live market beside others: how long one owner waits for answers while others send much."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from bench_live import CONFIG, Caller, served
 from harness import Row, benchmark, on_request
 from live_load import Load
 
-SECONDS, MINUTE = 4.0, 60.0
-HEAVY = 8  # accounts with large statements, each with its next as soon as the last is answered
-LIGHT_RATE = 40  # submissions a second of the one owner that is timed
+MINUTE = 60.0
 OFTEN, SUBMISSIONS = 20, 1000  # owners; submissions a second together
 QUOTING, QUOTES = 4, 40
 BID_PRICE = {key: each for key, each in CONFIG.items() if key != "oracle"} | {"mechanism": "bid-price"}
@@ -51,40 +49,8 @@ def _small(rng: np.random.Generator, last: int = 50) -> dict[str, Any]:
     return {"sow": {"concurrency": int(rng.integers(1, 5)), "value": value, "requirements": rows}}
 
 
-def _large(n: int, cases: int, padding: int) -> dict[str, Any]:
-    """Return a statement of so many cases, whose signals have so many characters more than they need (0: none)."""
-    rows: list[dict[str, Any]] = [
-        {"arrival": 2 + i % 25, "duration": 1 + i // 25, "probability": round(0.9 / cases, 6)} for i in range(cases)
-    ]
-    for i, row in enumerate(rows if padding else ()):
-        row["signal"] = f"{i:03d}" + "x" * padding
-    value = {"kind": "deadline", "value": 50.0 + n, "deadline": 50}
-    return {"sow": {"concurrency": 1 + n % 4, "value": value, "requirements": rows}}
-
-
 def _lines(tokens: list[str], path: str, rate: float, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"token": token, "path": path, "bodies": bodies, "rate": rate} for token in tokens]
-
-
-@benchmark
-@on_request
-def beside_large_statements() -> Iterator[Row]:
-    """Time an owner's submissions alone, and beside eight accounts that send large statements all the time."""
-    rng = np.random.default_rng(7)
-    light = [_small(rng) for _ in range(50)]
-    for name, config in (("posted-price", CONFIG), ("bid-price", BID_PRICE)):
-        for kind, large in (("250 cases", (250, 0)), ("62 KB", (250, 85)), ("62 KB, refused", (900, 0))):
-            with _market(config, HEAVY + 1) as (port, tokens, _):
-                alone = Load(port, SECONDS, _lines(tokens[:1], "/v1/jobs", LIGHT_RATE, light)).waits()["201"]
-                bodies = [_large(n, *large) for n in range(4)]
-                heavy = Load(port, SECONDS + 1, _lines(tokens[1:], "/v1/jobs", 0, bodies))
-                beside = Load(port, SECONDS, _lines(tokens[:1], "/v1/jobs", LIGHT_RATE, light)).waits()["201"]
-                sent = heavy.waits()
-                alone += Load(port, SECONDS, _lines(tokens[:1], "/v1/jobs", LIGHT_RATE, light)).waits()["201"]
-            label = f"live, {name}: submissions beside {HEAVY} x {kind}"
-            yield Row(f"{label}, half", 1e3 * float(np.median(beside)), "ms")
-            yield Row(f"{label}, over alone", float(np.median(beside) / np.median(alone)), at_most=2)
-            yield Row(f"{label}, sent", sum(map(len, sent.values())) / SECONDS, "/s")
 
 
 @benchmark

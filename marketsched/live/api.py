@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -20,12 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
 from marketsched.live import bodies, calls, credit_calls
-from marketsched.live.answers import Answers
 from marketsched.live.batches import batch
 from marketsched.live.calls import MOST_ON_PAGE, PAGE
 from marketsched.live.documented import body, problems
 from marketsched.live.figures import STATES, Figures
-from marketsched.live.guard import LARGE_BYTES, Guard, in_thread
+from marketsched.live.guard import Guard
 from marketsched.live.market_view import PRICED_ROUNDS, public_at, shown_at
 from marketsched.live.owner_view import seen
 from marketsched.live.page import PAGES, page_answer
@@ -37,7 +36,6 @@ from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 
 ROWS_AT_ONCE = 100  # of a stream, before others have their turn
 KEEP_ALIVE = 15.0  # seconds
-MOST_STREAMS = 20  # of one account
 LAST_SEQ = 2**53
 
 Call = Callable[[Request], Awaitable[Response]]
@@ -57,11 +55,10 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         docs_url=None,  # its pages load scripts from other sites
         redoc_url=None,
         openapi_url="/openapi.json",
-        responses=problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 503),
+        responses=problems(400, 401, 403, 409, 413, 415, 421, 422, 429, 503),
     )
     guard, figures = Guard(service, hosts), Figures(service)
-    answers = Answers()
-    streams = Streams(service, answers)
+    streams = Streams(service)
 
     @app.exception_handler(MarketschedError)
     async def refused(_: Request, error: MarketschedError) -> Response:
@@ -79,10 +76,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
 
     async def done(request: Request, work: Work, status: int = 200) -> Response:
         _check_query(request)
-        answer = await answers.of(service.ask(work, _repeatable(request), account=request.state.who.name))
-        if len(getattr(request.state, "raw", b"")) > LARGE_BYTES:
-            return await in_thread(partial(JSONResponse, answer, status))
-        return JSONResponse(answer, status)
+        return JSONResponse(await asyncio.wrap_future(service.ask(work, _repeatable(request))), status)
 
     # -- owners ---------------------------------------------------------------------------------------------
 
@@ -234,7 +228,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
     async def metrics(request: Request) -> Response:
         """Figures for Prometheus; for operators and readers."""
         request.state.who.must_be("operator", "reader")
-        text = await answers.of(service.ask(lambda _: figures.text(), account=request.state.who.name))
+        text = await asyncio.wrap_future(service.ask(lambda _: figures.text()))
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # The most frequent calls go past FastAPI, which takes a third of a millisecond to find them.
@@ -280,20 +274,16 @@ class Guarded:
 
         async def timed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._guard.answered(request)
                 route = scope["path"] if direct else getattr(scope.get("route"), "path", "none")
                 labels = (scope["method"] if route != "none" else "none", route, str(message["status"]))
                 self._figures.seconds.labels(*labels).observe(time.monotonic() - began)
             await send(message)
 
         direct = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
-        try:
-            answer: ASGIApp | None = await self._guard.refusal(request)
-            if answer is None and direct is not None:
-                answer = await _made(direct, request)
-            await (answer or self._app)(scope, receive, timed)
-        finally:
-            self._guard.answered(request)
+        answer: ASGIApp | None = await self._guard.refusal(request)
+        if answer is None and direct is not None:
+            answer = await _made(direct, request)
+        await (answer or self._app)(scope, receive, timed)
 
 
 async def _made(call: Call, request: Request) -> Response:
@@ -303,26 +293,11 @@ async def _made(call: Call, request: Request) -> Response:
         return problem_of(error)
 
 
-class _Counted(StreamingResponse):
-    """A stream that says when it has ended, also where it never began."""
-
-    def __init__(self, content: AsyncIterator[str], ended: Callable[[], None], **options: Any) -> None:
-        super().__init__(content, **options)
-        self._ended = ended
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._ended()
-
-
 class Streams:
     """Server-sent events: every stream waits for the next row, and reads from where it is."""
 
-    def __init__(self, service: LiveService, answers: Answers) -> None:
-        self._service, self._answers, self._open = service, answers, dict[str, int]()
+    def __init__(self, service: LiveService) -> None:
+        self._service = service
         self._pulse: asyncio.Event | None = None
         self.closing = False
         service.on_rows = self._rows_written
@@ -330,18 +305,12 @@ class Streams:
     def open(self, request: Request, after: int, follow: bool) -> Response:
         """Answer with a stream of the rows behind ``after``."""
         who: Principal = request.state.who
-        if self._open.get(who.name, 0) >= MOST_STREAMS:
-            return problem(429, "too many streams of this account", headers={"Retry-After": "10"})
         if who.role == "owner":
             after = self._service.cursors.find(who.name, after)
         self._loop = asyncio.get_running_loop()
-        self._open[who.name] = self._open.get(who.name, 0) + 1
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         lines = self._lines(request, who, after, follow)
-        return _Counted(lines, lambda: self._ended(who.name), media_type="text/event-stream", headers=headers)
-
-    def _ended(self, name: str) -> None:
-        self._open[name] -= 1
+        return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
     def stop(self) -> None:
         """End all streams; from any thread."""
@@ -354,8 +323,7 @@ class Streams:
             self._pulse = self._pulse or asyncio.Event()
             pulse = self._pulse
             try:
-                asked = self._service.ask(partial(self._page, who, after), account=who.name)
-                last, text = await self._answers.of(asked)
+                last, text = await asyncio.wrap_future(self._service.ask(partial(self._page, who, after)))
             except MarketschedError:  # it is being made anew
                 last, text = after, ""
             if text:

@@ -65,7 +65,12 @@ def serve(
     db: DatabaseOption = "market.db",
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8765,
-    public: Annotated[bool, typer.Option("--public", help="Let --host be an address that others reach.")] = False,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Let --host be no loopback: a reverse proxy alone reaches it, with limits."
+        ),
+    ] = False,
     name: Annotated[
         list[str] | None,
         typer.Option("--name", help="A host name under which it is reached, as through a proxy.", show_default=False),
@@ -95,7 +100,7 @@ def serve(
         from marketsched.live.serving import LiveServer, ending_signals, listening  # the extra `live`
 
         logging.basicConfig(format="marketsched: %(message)s", stream=sys.stderr)
-        listening(host, port, public=public).close()  # what is wrong with it is said before anything is made
+        listening(host, port, behind_proxy=behind_proxy).close()  # its faults are said before anything is made
         service = LiveService(
             db,
             config,
@@ -108,7 +113,7 @@ def serve(
         try:
             if new_operator_token:
                 service.write_operator_token(operator_token)
-            server = LiveServer(service, host, port, public=public, hosts=name or ())
+            server = LiveServer(service, host, port, behind_proxy=behind_proxy, hosts=name or ())
         except BaseException:
             service.stop()
             raise

@@ -27,7 +27,6 @@ _MEANINGS = {
     401: "No good token",
     403: "Not for this role",
     404: "Unknown, or another owner's",
-    408: "The body took too long",
     409: "Does not fit the state of the market",
     413: "Body too large",
     415: "Not JSON",

@@ -1,35 +1,27 @@
 """Checks that every request passes first: host and origin, size, form, token, and rate.
 
 A body is read whole, up to a limit, and has to be JSON as `json_lines` reads it: no NaN, no field twice, not too
-deep.
+deep. Slow connections and many of them are a matter of the reverse proxy (docs/live.md).
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from marketsched.config.json_lines import parse_line
-from marketsched.live.connections import BODY_SECONDS
-from marketsched.live.large import LargeRequests
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import EventError
 
 MOST_BYTES = 64 * 1024  # of a body
-READ_BYTES = 32 * 1024 * 1024  # of a body that is refused: a client that is not read to the end sees no answer
-LARGE_BYTES = 4 * 1024  # of a body that takes a while to read, and to answer
-_LARGE = ThreadPoolExecutor(1, "large")
-T = TypeVar("T")
 LONGEST_HEADER = 300  # characters of a token or a key
 OPEN_PATHS = ("/v1/health", "/v1/public", "/openapi.json", "/", "/page.css", "/page.js")  # without a token
 BURST = 2.0  # seconds of its rate that a token may use at once
@@ -51,7 +43,6 @@ class Guard:
         self._service = service
         self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
         self._budgets: dict[str, tuple[float, float]] = {}  # account: requests left, and when that was
-        self._large = LargeRequests()
 
     async def refusal(self, request: Request) -> Response | None:
         """Return the refusal of a request; None: it may pass, and its state holds the principal and the body."""
@@ -59,14 +50,8 @@ class Guard:
         if refused is None and request.scope["path"] not in OPEN_PATHS:
             refused = self._unknown(request)
         if refused is None and request.method in ("POST", "PUT", "PATCH", "DELETE"):
-            refused = await self._unread(request) or await self._malformed(request)
+            refused = await self._unread(request) or _malformed(request)
         return refused
-
-    def answered(self, request: Request) -> None:
-        """Take note that a request has its answer: a large one makes room for the next."""
-        if getattr(request.state, "large", False):
-            request.state.large = False
-            self._large.leave()
 
     def _foreign(self, request: Request) -> Response | None:
         """Refuse what a page of another site makes a browser send."""
@@ -109,58 +94,36 @@ class Guard:
         self._budgets[account] = left - requests, then
 
     async def _unread(self, request: Request) -> Response | None:
-        """Refuse a body that is too large, or does not come; else the state of the request holds it."""
+        """Refuse a body that is too large; else the state of the request holds it."""
         key = request.headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
             return problem(400, "Idempotency-Key: expected 1 to 255 characters of ASCII to print")
-        length = request.headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()):
+        length, body = request.headers.get("content-length", "0"), bytearray()
+        if not (length.isascii() and length.isdigit() and int(length[:12]) <= MOST_BYTES):
             return _too_large()
-        announced = int(length[:12])
-        if announced > MOST_BYTES and (announced > READ_BYTES or "expect" in request.headers):
-            return _too_large()
-        body, size = bytearray(), 0
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size > READ_BYTES:
-                        return _too_large()
-                    body = body + chunk if size <= MOST_BYTES else bytearray()
-                if size > MOST_BYTES:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_BYTES:
                     return _too_large()
-        except TimeoutError:
-            return problem(408, f"the body: expected within {BODY_SECONDS:g} s", headers={"Connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)  # there is no reader
         request.state.raw = bytes(body)
         return None
 
-    async def _malformed(self, request: Request) -> Response | None:
-        """Refuse a body that is not one JSON object; a large one waits for its turn to be read."""
-        body, request.state.said = request.state.raw, {}
-        if not body:
-            return None
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return problem(415, "Content-Type: expected application/json")
-        if len(body) <= LARGE_BYTES:
-            self._large.small()
-            found = _read(body)
-        else:  # it would keep all connections waiting: it is read in a thread of its own
-            who = getattr(request.state, "who", Principal("", "reader"))  # of paths that ask for no token
-            if who.role != "operator":
-                await self._large.enter(who.name)
-                request.state.large = True
-            found = await in_thread(partial(_read, body))
-        if isinstance(found, str):
-            return problem(400, found)
-        request.state.said = found
+
+def _malformed(request: Request) -> Response | None:
+    """Refuse a body that is not one JSON object; else the state of the request holds the object."""
+    body, request.state.said = request.state.raw, {}
+    if not body:
         return None
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Do something that takes a while in the one thread that is there for it; who comes first is first."""
-    return await asyncio.get_running_loop().run_in_executor(_LARGE, work)
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return problem(415, "Content-Type: expected application/json")
+    found = _read(body)
+    if isinstance(found, str):
+        return problem(400, found)
+    request.state.said = found
+    return None
 
 
 def _read(body: bytes) -> dict[str, Any] | str:

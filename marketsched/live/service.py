@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
-from marketsched.live.fairness import FairQueue
 from marketsched.live.kept_market import KeptMarket
 from marketsched.live.playing import rehearse
 from marketsched.live.rows import Batch
@@ -30,8 +30,6 @@ from marketsched.mechanisms.errors import EventError, MarketschedError
 MOST_TOGETHER = 256  # requests answered by one transaction
 SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their turn
 TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
-EXPENSIVE_SECONDS = 0.003  # a request that took so long is the last of its transaction: others have waited for it
-NOBODY = ""  # the account of what no account asked for
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
 ASIDE_SECONDS = 20.0  # for which the end of a service waits for a snapshot that is being written
@@ -57,7 +55,10 @@ class Repeatable:
 class _Request:
     work: Work
     future: Future[Any]
-    repeatable: Repeatable | None
+    repeatable: Repeatable | None = None
+
+
+_STOP = _Request(lambda turn: None, Future())  # the last one of a service
 
 
 class LiveService(KeptMarket):
@@ -76,7 +77,7 @@ class LiveService(KeptMarket):
     ) -> None:
         self.on_rows: Callable[[], None] = lambda: None  # called by the thread of the service
         self.restarts = 0  # how often the market was made anew since the start
-        self._queue: FairQueue[_Request | None] = FairQueue()
+        self._queue: SimpleQueue[_Request] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._down = ""  # why nothing is taken; empty: it is
         self._damaged = ""  # what was found in the database that nothing but another database mends
@@ -98,7 +99,7 @@ class LiveService(KeptMarket):
         if self._thread is not None:
             if self.aside is not None:
                 self.aside.wait(ASIDE_SECONDS)
-            self._queue.put(NOBODY, None)
+            self._queue.put(_STOP)
             self._thread.join()
             self._thread = None
             if not self._down and self.snapshots.worth_while(self.last_seq):
@@ -108,16 +109,14 @@ class LiveService(KeptMarket):
                     log.error("%s", error)
         self.journal.close()
 
-    def ask(self, work: Work, repeatable: Repeatable | None = None, *, account: str = NOBODY) -> Future[Any]:
+    def ask(self, work: Work, repeatable: Repeatable | None = None) -> Future[Any]:
         """Let the thread of the service do something; return what will hold its answer.
-
-        Accounts take turns: each that waits has the same share of the thread (`FairQueue`).
 
         Work that records events is answered once they are in the journal. It raises a `MarketschedError` before it
         changes anything, or not at all.
         """
         future: Future[Any] = Future()
-        self._queue.put(account, _Request(work, future, repeatable))
+        self._queue.put(_Request(work, future, repeatable))
         return future
 
     @property
@@ -142,7 +141,7 @@ class LiveService(KeptMarket):
     def _run(self) -> None:
         stopping = False
         while not stopping:
-            first = self._queue.get(self._patience())
+            first = self._next(self._patience())
             if self._down:
                 self._recover()
             if not self._down:
@@ -150,7 +149,14 @@ class LiveService(KeptMarket):
                 if first is None or time.monotonic() - self._walked > WALK_SECONDS:
                     self._walk_on()
             if first is not None:
-                stopping = self._serve(*first)
+                stopping = self._serve(first)
+
+    def _next(self, seconds: float | None) -> _Request | None:
+        """Return the next request; None: none came in time."""
+        try:
+            return self._queue.get(timeout=seconds)
+        except Empty:
+            return None
 
     def _patience(self) -> float | None:
         """Return for how many seconds only requests have to be processed; None: for ever."""
@@ -188,21 +194,15 @@ class LiveService(KeptMarket):
         if batch.rows:
             self._write(batch)
 
-    def _serve(self, account: str, request: _Request | None) -> bool:
+    def _serve(self, request: _Request | None) -> bool:
         """Answer a request, and those that come with it for a short while; return True if the last one says stop."""
         batch, answers, until = Batch(), list[tuple[_Request, Any]](), time.monotonic() + TOGETHER_SECONDS
-        while request is not None:
-            began = time.monotonic()
+        while request is not None and request is not _STOP:
             if request.future.set_running_or_notify_cancel():  # else who asked has gone: nothing happens
                 down = UnavailableError(f"unavailable: {self._down}") if self._down else None
                 answers.append((request, down or self._answer(request, batch)))
-            now = time.monotonic()
-            self._queue.spent(account, now - began)
-            enough = now > until or now - began > EXPENSIVE_SECONDS or len(answers) >= MOST_TOGETHER
-            found = None if enough else self._queue.get(0.0)
-            if found is None:
-                break
-            account, request = found
+            enough = time.monotonic() > until or len(answers) >= MOST_TOGETHER
+            request = None if enough else self._next(0.0)
         if batch.rows and not self._down:
             self._write(batch)
         for each, answer in answers:
@@ -214,7 +214,7 @@ class LiveService(KeptMarket):
                 each.future.set_exception(answer)
             else:
                 each.future.set_result(answer)
-        return request is None
+        return request is _STOP
 
     def _answer(self, request: _Request, batch: Batch) -> Any:
         """Return the answer to a request, or the error that is its answer."""

@@ -17,13 +17,15 @@ import uvicorn
 
 from marketsched.live.api import make_app
 from marketsched.live.configuration import LiveConfig
-from marketsched.live.connections import Pool, connections_of
 from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import InvalidParameterError
 
 PORT = 8765
 SWITCH_SECONDS = 0.0005  # after which the market's thread lets the one of the connections go on
 GRACE = 3  # seconds that answers under way may take at the end
+MOST_CONNECTIONS = 900  # a process has 1,024 files by default
+KEEP_ALIVE_SECONDS = 75  # longer than the proxy of docs/live.md keeps an idle connection
+MOST_HEAD_BYTES = 16 * 1024
 
 
 class LiveServer:
@@ -35,15 +37,15 @@ class LiveServer:
         Not started.
     host, port
         Where it listens; port 0: any that is free.
-    public : bool
-        Whether ``host`` may be an address that other machines reach.
+    behind_proxy : bool
+        Whether a reverse proxy stands before it: ``host`` may then be an address that is not of the loopback.
     hosts : sequence of str
         Names under which a reverse proxy reaches it.
 
     Raises
     ------
     InvalidParameterError
-        If the address is not one of the loopback, and ``public`` is not set.
+        If the address is not one of the loopback, and ``behind_proxy`` is not set.
     OSError
         If it is taken.
     """
@@ -54,11 +56,11 @@ class LiveServer:
         host: str = "127.0.0.1",
         port: int = PORT,
         *,
-        public: bool = False,
+        behind_proxy: bool = False,
         hosts: Sequence[str] = (),
     ) -> None:
         self._service = service
-        self._socket = listening(host, port, public=public)
+        self._socket = listening(host, port, behind_proxy=behind_proxy)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
         app = make_app(service, [host, *hosts])
@@ -70,8 +72,10 @@ class LiveServer:
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
-            http=connections_of(Pool()),
-            h11_max_incomplete_event_size=16 * 1024,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            http="h11",
+            h11_max_incomplete_event_size=MOST_HEAD_BYTES,
             ws="none",
             lifespan="off",
         )
@@ -134,6 +138,7 @@ def serving(
     url: str,
     *,
     operator_token_file: str | Path | None = None,
+    hosts: Sequence[str] = (),
     **options: Any,
 ) -> Iterator[str]:
     """Serve a market on a free port of the loopback, in a thread; give the address.
@@ -142,11 +147,13 @@ def serving(
     ----------
     config, url, operator_token_file
         As for `LiveService`.
+    hosts
+        As for `LiveServer`.
     **options
         Others of `LiveService`.
     """
     service = LiveService(url, config, operator_token_file=operator_token_file, **options)
-    server = LiveServer(service, port=0)
+    server = LiveServer(service, port=0, hosts=hosts)
     thread = threading.Thread(target=server.run, name="http", daemon=True)
     thread.start()
     try:
@@ -173,13 +180,13 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def listening(host: str, port: int, *, public: bool) -> socket.socket:
+def listening(host: str, port: int, *, behind_proxy: bool) -> socket.socket:
     """Return a socket that listens; parameters and errors as of `LiveServer`.
 
     It says that it is TCP: asyncio lets answers out at once only then, and else they wait 40 ms for an acknowledgement.
     """
-    if not public and not _is_loopback(host):
-        legal = "an address of the loopback, or --public to be reached by others"
+    if not behind_proxy and not _is_loopback(host):
+        legal = "an address of the loopback, or --behind-proxy where a reverse proxy alone reaches it (docs/live.md)"
         raise InvalidParameterError(place="host", value=host, legal=legal)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

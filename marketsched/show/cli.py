@@ -20,6 +20,7 @@ from marketsched.mechanisms.registry import get, names
 
 ALL = "--help-all"
 REPLACED = {  # words of a command that is gone: the command that does the same now
+    "live serve --public": "`--public` is now `--behind-proxy`: a reverse proxy alone may reach it (docs/live.md)",
     "benchmark": "`marketsched benchmark` is gone: `compare` scores mechanisms, and `audit` measures lies",
     "compare --adversary": "`--adversary` is gone: `marketsched sweep` varies a market, and `compare` scores it",
     "traces series": "`marketsched traces series` is gone: read a file with `marketsched.worlds.traces.get_trace`",

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from live_tools import PLAIN, refused, sow
+from marketsched.live.batches import batch
 from marketsched.live.client import LiveClient, LiveError, LiveUnavailableError
-from marketsched.live.configuration import live_config
-from marketsched.live.serving import LiveServer, serving
+from marketsched.live.principal import Principal
+from marketsched.live.serving import LiveServer, listening, serving
 from marketsched.mechanisms.errors import InvalidParameterError
 
 ROLES = ("operator", "reader", "ann", "ben", "nobody")
@@ -143,6 +144,12 @@ def test_a_batch_is_its_calls_one_by_one(market):
     last = operator.market(rounds=0)["last_event"]
     assert ann.batch(asked, key="batch") == answers and operator.market(rounds=0)["last_event"] == last
     assert refused(LiveError, ann.batch, [{"call": "advance"}] * 101).status == 422
+
+
+def test_a_batch_clears_no_more_rounds_than_one_call():
+    asked = [{"call": "advance", "body": {"rounds": 1000}}, {"call": "advance"}]
+    error = refused(InvalidParameterError, batch, Principal("operator", "operator"), {"calls": asked})
+    assert error.value == "1001 rounds"
 
 
 def test_a_batch_takes_as_much_of_the_rate_as_its_calls(tmp_path):
@@ -317,8 +324,8 @@ def test_too_many_requests(tmp_path):
 
 def test_only_the_loopback_unless_told(tmp_path):
     refusal = refused(InvalidParameterError, LiveServer, None, "0.0.0.0")
-    assert refusal.place == "host"
-    assert live_config(PLAIN).clock.kind == "manual"
+    assert refusal.place == "host" and "--behind-proxy" in str(refusal)
+    listening("0.0.0.0", 0, behind_proxy=True).close()
 
 
 def test_nobody_answers():
