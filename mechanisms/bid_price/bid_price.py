@@ -203,7 +203,6 @@ class BidPrice(KeptMenus):
             for _ in range(buckets)
         ]  # fmt: skip
         self._bucket_of: dict[Hashable, int] = {}
-        self._home: type = BidPrice  # whose rule whole markets of revealed durations are played by
         self._n_seen = 0  # arrivals, those of the history included
         self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
@@ -235,6 +234,11 @@ class BidPrice(KeptMenus):
         if owner not in self._bucket_of:
             self._bucket_of[owner] = bucket_of(owner, len(self._curves), self._bucket_seed)
         return self._bucket_of[owner]
+
+    @property
+    def _home(self) -> type:
+        """The class by whose rule whole markets of revealed durations are played."""
+        return BidPrice
 
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play many rounds at once, revealed durations without objects for jobs; see `Mechanism.play`."""

@@ -132,8 +132,11 @@ class TwoOffers(BidPrice):
         rules = {"spare": spare, "requeue": requeue, "counts_saved": counts_saved}
         self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, **rules)
         self._in_row: dict[int, WaitingJob] = {}
-        self._home = TwoOffers
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
+
+    @property
+    def _home(self) -> type:
+        return TwoOffers
 
     @property
     def load(self) -> int:
