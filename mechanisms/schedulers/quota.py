@@ -50,7 +50,7 @@ class Quota(WallTimeMarket):
     kind_weights : mapping of str to float, optional
         Weights of kinds of nodes in shares; 1 where none is given.
     owners : iterable of hashable, optional
-        Owners who all need a queue.
+        Owners who all need a queue where ``cohorts`` are stated.
     round_seconds : float, optional
         Length of a round; None: 300.
 
@@ -120,7 +120,8 @@ class Quota(WallTimeMarket):
                 if owner in self._of_owner:
                     raise InvalidParameterError(place=f"queues: {name}: owners", value=owner, legal="one queue each")
                 self._of_owner[str(owner)] = self.queues[name]
-        without = [str(owner) for owner in owners if str(owner) not in self._of_owner]
+        lone = owners if cohorts is not None else ()  # the root of stated cohorts has nothing to lend
+        without = [str(owner) for owner in lone if str(owner) not in self._of_owner]
         if others not in self.queues and (others or without):
             legal = f"a queue ({', '.join(self.queues)}) for {', '.join(without) or 'owners without one'}"
             raise InvalidParameterError(place="others", value=others, legal=shortened(legal))

@@ -117,8 +117,8 @@ def left_in(events, name):
 class SetFromDeadline:
     """Beside a mechanism of offers: it says itself how patient a job is, by the deadline that the job reports."""
 
-    def _choose(self, x, signal, now):
-        taken = super()._choose(x, signal, now)
+    def _choose(self, x, now):
+        taken = super()._choose(x, now)
         if taken:
             last, mean = self.limits.last_useful_completion(x.sow), round(x.sow.law.durations.mean())
             self._hidden.present.jobs["latest"][x.agreed.row] = last - mean
@@ -129,6 +129,6 @@ class SetFromDeadline:
 class Unpriced:
     """Beside a mechanism of offers: any patience costs the same."""
 
-    def _choose(self, x, signal, now):
+    def _choose(self, x, now):
         self._hidden.learnt.usual, self._hidden._menu = float(FAR), None  # every patience is short beside it
-        return super()._choose(x, signal, now)
+        return super()._choose(x, now)

@@ -94,10 +94,10 @@ def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
 @pytest.mark.slow
 def test_a_rate_that_hears_present_jobs_is_caught():
     class Hears(Chosen):
-        def _choose(self, x, signal, now):
+        def _choose(self, x, now):
             present = [y.sow.value.highest for y in self._in_row.values()]
             self._hidden.rates.posted = (0.002 * sum(present), 0.01 * sum(present))
-            return super()._choose(x, signal, now)
+            return super()._choose(x, now)
 
     assert any(moved_paths(Hears, seed)[1] for seed in range(4))
 
