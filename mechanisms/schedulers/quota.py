@@ -161,9 +161,8 @@ class Quota(WallTimeMarket):
         heads = {queue: head for queue, line in lines.items() if (head := self._head(queue, line, now)) is not None}
         while (queue := self._first(heads)) is not None:
             head, line = heads.pop(queue), lines[queue]
-            if self._start(head.job, head.rows, now, events) or (
-                not head.rows and self._reclaim(queue, head, now, events)
-            ):
+            rows = [row for row in head.rows if queue.fits(self._demand(head.job, row))]  # others have started since
+            if self._start(head.job, rows, now, events) or (not head.rows and self._reclaim(queue, head, now, events)):
                 line.pop()
             elif not head.rows:
                 _pass_over(queue, line)

@@ -110,6 +110,14 @@ def test_lent_and_borrowed_nodes_keep_to_their_limits():
     )
 
 
+def test_heads_of_one_round_do_not_borrow_the_same_node():
+    """Nine nodes, of which quotas name three: one each, and one that only one of the two may borrow."""
+    queues = {name: {"nominal": 1, "cohort": "both"} for name in "ab"}
+    market = market_of(9, queues=queues, cohorts={"both": {"nominal": 1}})
+    jobs = [hidden(f"{name}{i}", name, 1, 1, 9) for i in range(2) for name in "ab"]
+    assert starts_of(market, jobs) == [(1, "a0"), (1, "b0"), (1, "a1"), (10, "b1")]
+
+
 def room_by_hand(queues, cohorts, used):
     """Return the most that each queue may use more, found by trying: every node covers its use, or passes it on."""
     given = {**queues, **cohorts}
