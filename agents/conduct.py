@@ -8,14 +8,12 @@ with nothing behind it never arrives, and the job is done when all its parts are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from marketsched.agents.loop import NEVER, Fate, MarketLoop
-from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
+from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
-
-Plans = Mapping[str, LaunchPlan]  # by name of the statement, of those submitted so far
 
 
 def whole(job: Fate) -> Fate:
@@ -36,16 +34,14 @@ class Statement:
     ----------
     round : int
         Of its submission.
-    report : StatementOfWork, or function of the plans so far
-        The submitted statement, born in ``round``; the function may return None: nothing is.
+    report : StatementOfWork
+        The submitted statement, born in ``round``.
     nodes : int
         Nodes without which it never completes.
     name : str
         Suffix of the owner's name in the market.
     part : function of Fate
-        From what happens to the job to what happens to this statement; None: it has no work to do.
-    after : str, optional
-        Name of the statement after whose completion it becomes ready.
+        From what happens to the job to what happens to this statement; None: it has no work, and is not submitted.
     counts : bool
         False: the job is done without it.
     identity : str
@@ -55,11 +51,10 @@ class Statement:
     """
 
     round: int
-    report: StatementOfWork | Callable[[Plans], StatementOfWork | None]
+    report: StatementOfWork
     nodes: int
     name: str = ""
     part: Callable[[Fate], Fate | None] = whole
-    after: str | None = None
     counts: bool = True
     identity: str = ""
     withdrawn: int | None = None
@@ -92,9 +87,8 @@ class Conduct:
 
     @property
     def highest_value(self) -> float:
-        """The sum of the highest values reported, credits; a report still to be made counts as the highest."""
-        made = [s.report.value.highest for s in self.statements if not callable(s.report)]
-        return sum(made) + max(made, default=0.0) * (len(self.statements) - len(made))
+        """The sum of the highest values reported, credits."""
+        return sum(s.report.value.highest for s in self.statements)
 
 
 def plain(report: StatementOfWork, nodes: int) -> Conduct:
@@ -111,7 +105,7 @@ def plain(report: StatementOfWork, nodes: int) -> Conduct:
 
 
 class Attempt:
-    """A conduct while it is played: its submissions, their outcomes, and later steps.
+    """A conduct while it is played: its submissions, and their outcomes.
 
     Parameters
     ----------
@@ -140,12 +134,10 @@ class Attempt:
         self.payment, self.worth = 0.0, 1.0
         self._truth = truth
         self._job_name, self._owner = name, name if owner is None else owner
-        self._plans: dict[str, LaunchPlan] = {}
         self._parts = {s.name: s.part(job) for s in conduct.statements}
         self._mine: dict[Hashable, str] = {name + s.name: s.name for s in conduct.statements}  # by name in the market
         self._to_submit = list(conduct.statements)
         self._to_withdraw = [s for s in conduct.statements if s.withdrawn is not None]
-        self._followers = [s for s in conduct.statements if s.after is not None]
         # The statements without which the job is not done, and when each of them was.
         working = [s.name for s in conduct.statements if s.counts and self._parts[s.name] is not None]
         self._done: dict[str, int | None] = dict.fromkeys(working)
@@ -167,19 +159,13 @@ class Attempt:
         due = [s for s in self._to_submit if s.round == market.now]
         self._to_submit = [s for s in self._to_submit if s.round != market.now]
         for statement in due:
-            report = statement.report
-            sow = report(self._plans) if callable(report) else report
             fate = self._parts[statement.name]
-            if sow is None or fate is None:
-                self._give_up(statement.name)
+            if fate is None:
+                self._awaited.discard(statement.name)
                 continue
-            if statement.after is not None:
-                fate = Fate(None, fate.duration, fate.signal)  # not ready before the other one is done
             name = self._job_name + statement.name
             owner = self._owner + statement.identity
-            self._plans[statement.name] = market.submit(
-                name, sow, fate, statement.nodes, owner=owner, own=True, truth=self._truth
-            )
+            market.submit(name, statement.report, fate, statement.nodes, owner=owner, own=True, truth=self._truth)
         self._withdraw(market)
 
     def _withdraw(self, market: MarketLoop) -> None:
@@ -189,7 +175,7 @@ class Attempt:
             entry = market.entries.get(self._job_name + statement.name)
             if entry is not None and not entry.arrived:
                 self.payment += market.withdraw(entry.name).payment
-                self._give_up(statement.name)
+                self._awaited.discard(statement.name)
 
     def hear(self, events: Sequence[Event], market: MarketLoop) -> None:
         """Record the jobs that left the market in the round just played."""
@@ -198,18 +184,10 @@ class Attempt:
             if name is None or not event.kind.leaves:
                 continue
             self.payment += event.payment
-            if event.kind is not EventKind.COMPLETE:
-                self._give_up(name)
-                continue
             self._awaited.discard(name)
-            if name in self._done:
+            if event.kind is EventKind.COMPLETE and name in self._done:
                 self._done[name] = market.now
                 self.worth *= event.worth
-            for follower in self._followers:
-                fate = self._parts[follower.name]
-                if follower.after == name and fate is not None:
-                    ready = Fate(market.now, fate.duration, fate.signal)
-                    market.ready(self._job_name + follower.name, ready)
 
     @property
     def submitted(self) -> bool:
@@ -237,10 +215,3 @@ class Attempt:
             self._done[name] = completion
             self.worth *= worth
         self._awaited.clear()
-
-    def _give_up(self, name: str) -> None:
-        """A statement will not complete, and so none that waits for it will."""
-        self._awaited.discard(name)
-        for follower in self._followers:
-            if follower.after == name:
-                self._give_up(follower.name)

@@ -24,10 +24,6 @@ from marketsched.agents.lies.needs import ShiftArrival as ShiftArrival
 from marketsched.agents.lies.needs import SpreadArrival as SpreadArrival
 from marketsched.agents.lies.needs import SpreadDuration as SpreadDuration
 from marketsched.agents.lies.outside_model import DelaySubmission as DelaySubmission
-from marketsched.agents.lies.outside_model import Ghosts as Ghosts
-from marketsched.agents.lies.outside_model import Overrun as Overrun
-from marketsched.agents.lies.outside_model import SplitNodes as SplitNodes
-from marketsched.agents.lies.outside_model import SplitRounds as SplitRounds
 from marketsched.agents.lies.shapes import AddDummyShape as AddDummyShape
 from marketsched.agents.lies.shapes import AddKind as AddKind
 from marketsched.agents.lies.shapes import ClaimWorth as ClaimWorth

@@ -7,10 +7,7 @@ from .certificates.owner_certificate import Certificate as Certificate
 from .certificates.owner_certificate import CertificateError as CertificateError
 from .certificates.owner_certificate import certify as certify
 from .certificates.owners import certify_owners as certify_owners
-from .certificates.parts import Parts as Parts
 from .certificates.population import certify_population as certify_population
-from .certificates.utilities import UtilityTable as UtilityTable
-from .certificates.utilities import expected_utilities as expected_utilities
 from .certificates.witness import Witness as Witness
 from .checks.check_report import CheckReport as CheckReport
 from .checks.check_report import MechanismCheckError as MechanismCheckError

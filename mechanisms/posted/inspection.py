@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.posted.exact_oracle import ExactOracle
-from marketsched.mechanisms.posted.launch_plan import Choice, tie_tolerance
+from marketsched.mechanisms.posted.launch_plan import Choice
 from marketsched.mechanisms.posted.menu import check_menu
 from marketsched.mechanisms.posted.oracle import FailureOracle
 from marketsched.mechanisms.posted.planner import Planner
@@ -56,20 +56,13 @@ class Inspection:
         return self._planner.relaxed
 
     @property
-    def tie_tolerance(self) -> float:
-        """By how much a start must be better than an earlier one to be chosen, credits."""
-        return tie_tolerance(self.max_value)
-
-    @property
     def exact_estimates(self) -> bool:
         """Whether the mechanism's own oracle enumerates."""
         return self._oracle.exact
 
-    def plan(
-        self, sow: StatementOfWork, *, failures: NDArray[np.float64] | None = None, threshold: float | None = None
-    ) -> Choice:
-        """Return the plan this report would get; see `Planner.preview` for the two stand-ins."""
-        return self._planner.preview(sow, self.now, failures=failures, threshold=threshold)[0]
+    def plan(self, sow: StatementOfWork) -> Choice:
+        """Return the plan this report would get."""
+        return self._planner.preview(sow, self.now)[0]
 
     def prices(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int

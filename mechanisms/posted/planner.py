@@ -88,15 +88,11 @@ class Planner:
         now: int,
         *,
         law: Law | None = None,
-        failures: NDArray[np.float64] | None = None,
-        threshold: float | None = None,
         oracle: FailureOracle | None = None,
     ) -> tuple[Choice, NDArray[np.float64]]:
         """Choose the launch plan (3)-(4) at the menu of this moment; record nothing.
 
         ``law`` is that of ``sow``, where it is at hand. ``oracle`` takes the place of the market's own.
-        ``failures``, of shape (>= first start - now + starts of value, longest duration), and ``threshold`` stand in
-        for the oracle's estimates and the market's theta.
         Returns the choice, and the failure probabilities it was made with, before thresholding.
         """
         law, limits = sow.law if law is None else law, self._limits
@@ -110,16 +106,15 @@ class Planner:
         values = sow.value.table(first_start, n_starts + longest)
         values[max(0, last_value + 1 - first_start) :] = 0.0
         prices, on_sale = self.relaxed.price_table(sow.concurrency, first_start, n_starts, longest)
-        if failures is None:
-            asked = self._oracle if oracle is None else oracle
-            failures = asked.table(sow.concurrency, rows, longest)
+        asked = self._oracle if oracle is None else oracle
+        failures = asked.table(sow.concurrency, rows, longest)
         choice = choose_starts(
             law,
             Terms(values, prices, on_sale, failures),
             now=now,
             first_start=first_start,
             horizon=limits.horizon,
-            threshold=self.threshold if threshold is None else threshold,
+            threshold=self.threshold,
             tolerance=self.tolerance,
         )
         return choice, failures

@@ -29,7 +29,7 @@ from marketsched.agents.lies.needs import (
     SpreadArrival,
     SpreadDuration,
 )
-from marketsched.agents.lies.outside_model import DelaySubmission, Ghosts, Overrun, SplitNodes, SplitRounds
+from marketsched.agents.lies.outside_model import DelaySubmission
 from marketsched.agents.lies.shapes import (
     AddDummyShape,
     AddKind,
@@ -87,8 +87,7 @@ LIES: dict[str, list[Misreport]] = {
         EndValue(1.0, 1.0, 9.5),
         AddStep(0.25), *map(RewriteCurve, range(4)), ClaimRestarts(), ClaimCheckpoints(3),
         AddDuration(3, 0.5), AddDuration(-1), AddDuration(2, 0.5), CopyLaw(0), CopyLaw(2),
-        *map(DelaySubmission, (1, 3, 12)), SplitNodes(1), SplitNodes(2), SplitRounds(1), SplitRounds(3), SplitRounds(4),
-        Ghosts(2, 3, 5, 7.0, 1), Ghosts(1, 1, 1, 0.0), Ghosts(1, 1, 1, 1.0, 2), Overrun(0.4), Overrun(2.0),
+        *map(DelaySubmission, (1, 3, 12)),
         Withdraw(), Withdraw(1), WithdrawTwin(2), Combination((ScaleValue(0.5), ShiftArrival(1), Withdraw(3))),
     ],
     "deadline": [
@@ -96,11 +95,11 @@ LIES: dict[str, list[Misreport]] = {
         InflateConcurrency(2), ScaleDuration(3.0), SpreadDuration(2, 0.5), MoveMass(1, 0, 0.2),
         LeaveOut((0,), 1.0, True),
         MoveDigit(2), EndValue(1.0, 1.0, 0.0), AddStep(1.0), RewriteCurve(2), ClaimRestarts(), ClaimCheckpoints(0),
-        AddDuration(1, 0.2), CopyLaw(1), DelaySubmission(2), SplitNodes(1), SplitRounds(2), Overrun(0.5),
+        AddDuration(1, 0.2), CopyLaw(1), DelaySubmission(2),
     ],
     "table": [
         ScaleValue(4.0), ShiftValue(-1.5), ShiftDeadline(2), ShiftDeadline(-2), CutDeadline(5), CutDeadline(8),
-        MoveDigit(1, 1), EndValue(), AddStep(0.5), RewriteCurve(0), AddDuration(2), CopyLaw(1), SplitRounds(2),
+        MoveDigit(1, 1), EndValue(), AddStep(0.5), RewriteCurve(0), AddDuration(2), CopyLaw(1),
     ],
     "shapes": [
         LeaveOutShape(0), LeaveOutShape(1), LeaveOutShape(2), PutShapeFirst(1), LeaveOutKind("a"), LeaveOutKind("c"),
@@ -155,22 +154,12 @@ def played(conduct: Conduct, truth):
         return []
     lines = []
     for each in conduct.statements:
-        report = each.report
-        if callable(report):  # the first part is planned to start in round 5, or has no start
-            both = [report(plans) for plans in ({}, {"": Starting()})]
-            text = " OR ".join(changes(each, truth) for each in both)
-        else:
-            text = changes(report, truth)
-        more = [f"after {each.after!r}"] * (each.after is not None) + ["beside the job"] * (not each.counts)
+        text = changes(each.report, truth)
+        more = ["beside the job"] * (not each.counts)
         more += [f"withdrawn in {each.withdrawn}"] * (each.withdrawn is not None)
         lines.append(f"      {each.name or 'own'} in {each.round}, {each.nodes} nodes, fates {fates(each.part)}"
                      f"{', '.join(['', *more])}: {text}")  # fmt: skip
     return lines
-
-
-class Starting:
-    def start(self, arrival, signal):
-        return 5
 
 
 def written():

@@ -20,7 +20,6 @@ from marketsched.agents.lies import (
 )
 from marketsched.agents.lies.finer import AddDuration
 from marketsched.agents.lies.needs import ScaleMass, ShiftArrival, SpreadArrival, SpreadDuration
-from marketsched.agents.lies.outside_model import Ghosts, Overrun, SplitNodes, SplitRounds
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.sow import StatementOfWork
@@ -181,42 +180,11 @@ def test_impossible_parameters_are_refused_by_name(lie, argument):
         lie(argument)
 
 
-def test_conduct_outside_the_model_has_bounds_up_to_which_it_is_legal_and_a_size():
-    """A job of 3 nodes for 2 or 5 rounds, born in 6: a part is all but one node or round at most, and not nothing."""
+def test_late_submissions_have_a_range_and_a_size():
     truth = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(6, 2, 0.5), (7, 5, 0.5)])
-    single = StatementOfWork(6, 1, DeadlineValue(4.0, 30), [(6, 1, 1.0)])
-    free = replace(PUBLIC, max_value=None)
     assert DelaySubmission(1).bounds(truth, PUBLIC) == {"k": (0.0, 14.0)}  # later nothing is worth anything
     assert DelaySubmission(1).bounds(truth, replace(PUBLIC, horizon=9)) == {"k": (0.0, 3.0)}
-    for lie, name, most in ((SplitNodes, "nodes", 2), (SplitRounds, "rounds", 4)):
-        assert lie(1).bounds(truth, PUBLIC) == {name: (0.0, most)} and lie(1).bounds(single, PUBLIC) == {
-            name: (0.0, 0.0)
-        }
-        for part in range(most + 2):
-            if part > most:
-                with pytest.raises(InvalidReportError, match="expected a true part"):
-                    lie(part).conduct(truth, truth, PUBLIC)
-            else:
-                assert len(lie(part).conduct(truth, truth, PUBLIC).statements) == 1 + (part > 0)
-    assert Ghosts(1, 1, 1, 1.0).bounds(truth, PUBLIC) == {"count": (0.0, 8.0), "value": (0.0, 12.0)}
-    assert Ghosts(1, 1, 1, 1.0).bounds(truth, free)["value"] == (0.0, 8.0)
-    assert Overrun(2.0).bounds(truth, PUBLIC) == {"factor": (0.1, 2.0)}  # from half a round: one
-    sizes = {SplitNodes(1): 1 / 3, SplitNodes(2): 1 / 3, SplitRounds(2): 2 / 5, Ghosts(2, 3, 5, 1.0): 2.0}
-    sizes |= {Overrun(0.75): 0.25, Overrun(1.5): 0.5, DelaySubmission(3): 0.2}
-    assert {lie: lie.distance(truth, PUBLIC) for lie in sizes} == pytest.approx(sizes)
-    shown = [[r.duration for r in Overrun(factor).report(truth, PUBLIC).requirements] for factor in (0.1, 1.1, 3.0)]
-    assert shown == [[1, 1], [2, 6], [6, 6]]  # whole rounds, at least one, at most six
-
-
-@pytest.mark.parametrize(("early", "horizon", "born", "last"), [(0, 40, 6, 20), (2, 40, 4, 18), (0, 9, 6, 10)])
-def test_ghosts_are_worth_something_until_the_market_or_their_delay_is_over(early, horizon, born, last):
-    truth = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(8, 2, 1.0)])
-    conduct = Ghosts(2, 1, 3, 5.0, early).conduct(truth, truth, replace(PUBLIC, horizon=horizon))
-    *ghosts, own = conduct.statements
-    assert [(g.round, g.report.value, g.counts) for g in ghosts] == [(born, DeadlineValue(5.0, last), False)] * 2
-    assert own.report == truth and own.round == 6 and len({g.name for g in conduct.statements}) == 3
-    with pytest.raises(InvalidReportError, match="ghosts in round 0"):
-        Ghosts(1, 1, 1, 5.0, early=6).conduct(truth, truth, PUBLIC)
+    assert DelaySubmission(3).distance(truth, PUBLIC) == pytest.approx(0.2)
 
 
 def law_of(lie, truth):

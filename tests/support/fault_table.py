@@ -52,7 +52,7 @@ def _words(one: MechanismAudit) -> str:
 def _short(gain: Gain) -> str:
     """Return what a lie does, of one that states another report the numbers that differ from the truth."""
     report, truth = gain.conduct.statements[0].report, gain.owner.truth
-    if len(gain.words) < 80 or callable(report):
+    if len(gain.words) < 80:
         return gain.words
     numbers = {
         "value": (truth.value.highest, report.value.highest),

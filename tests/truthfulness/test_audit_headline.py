@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from claims import claiming
-from marketsched.agents.lies import Combination, Overrun, ScaleValue, Truthful
+from marketsched.agents.lies import ScaleValue
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import DeadlineValue, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
@@ -17,7 +17,6 @@ from marketsched.mechanisms.mechanism import Event
 from marketsched.show.cli import app
 from marketsched.truthfulness import replay_gain, situation_of
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.searches.evaluation import prepared
 
 VALUES = (10.0, 7.0, 4.0, 2.0)
 
@@ -195,16 +194,6 @@ def test_texts_are_short():
     situation = situation_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, "worth 10")
     assert all(len(repr(each)) < 500 for each in (found, found.mechanisms[0], situation))
     assert copy.copy(situation).name == situation.name
-
-
-def test_a_combination_whose_outside_part_changes_nothing_is_the_inside_lie():
-    situation = situation_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, "worth 10")
-    idle = prepared(situation, "pairs", Combination((ScaleValue(0.25), Overrun(1.495))))
-    plain = prepared(situation, "value", ScaleValue(0.25))
-    assert (idle.misreport, idle.key) == (ScaleValue(0.25), plain.key)
-    assert prepared(situation, "overrun", Overrun(1.495)).key == prepared(situation, "truth", Truthful()).key
-    works = prepared(situation, "pairs", Combination((ScaleValue(0.25), Overrun(1.6))))
-    assert not works.misreport.inside_model
 
 
 def test_a_lie_is_told_from_the_truth_by_its_digits():

@@ -73,7 +73,7 @@ def test_what_invites_lies_fails_and_the_lie_replays(build, domain, gain):
 @pytest.mark.long_after(4)
 @pytest.mark.parametrize("fault", [*FAULTS, *UNFAIR])
 def test_planted_faults_fail(fault):
-    """All but prices that fall in tiny domains; who submits late gains by those, which goes beyond misreporting."""
+    """All but prices that fall: who submits late gains by those, which is no misreport (`check_mechanism` finds it)."""
     rules = RULES if "seed" not in fault else {"pricing": RULES["pricing"]}
     make = {**FAULTS, **UNFAIR}[fault]
 
@@ -82,8 +82,6 @@ def test_planted_faults_fail(fault):
 
     if fault == "prices fall over time":
         assert not failed(check_truthful(build, n_markets=2, plays=150))
-        rules = {**RULES, "pricing": {"kind": "posted", "prices": [2.0]}}
-        assert failed(check_truthful(build, domains=[], n_markets=8, plays=600, outside=True)) == {DRAWN}
     else:
         assert any(name.startswith("truthful") for name in failed(check_truthful(build, n_markets=0)))
 

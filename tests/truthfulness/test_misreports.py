@@ -8,17 +8,14 @@ from hypothesis import strategies as st
 
 from cluster_markets import tiny_market
 from draws import many
-from marketsched.agents.conduct import whole
 from marketsched.agents.lies import (
     KINDS,
     Combination,
     CutDeadline,
     DelaySubmission,
-    Ghosts,
     InflateConcurrency,
     LeaveOut,
     MoveMass,
-    Overrun,
     PublicInformation,
     ScaleDuration,
     ScaleMass,
@@ -26,18 +23,15 @@ from marketsched.agents.lies import (
     ShiftArrival,
     ShiftDeadline,
     ShiftValue,
-    SplitNodes,
-    SplitRounds,
     SpreadArrival,
     SpreadDuration,
     Truthful,
     misreport_from,
 )
-from marketsched.agents.loop import Fate
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
-from marketsched.truthfulness.searches.families import Family, default_families, interleaved, paired
+from marketsched.truthfulness.searches.families import Family, default_families, interleaved
 from marketsched.truthfulness.searches.own_lies import FixedReport, OwnLie, misreport_of
 from refusals import refused
 
@@ -76,11 +70,10 @@ def test_every_member_of_the_families_is_legal_or_refused_and_comes_back_from_ya
         except InvalidReportError:
             continue
         for statement in conduct.statements:
-            if not callable(statement.report):
-                assert statement.report.birth == statement.round
-                assert statement.report.concurrency <= PUBLIC.max_concurrency
-                assert statement.report.law.durations.max() <= PUBLIC.max_duration
-                assert statement.report.value.highest <= PUBLIC.max_value
+            assert statement.report.birth == statement.round
+            assert statement.report.concurrency <= PUBLIC.max_concurrency
+            assert statement.report.law.durations.max() <= PUBLIC.max_duration
+            assert statement.report.value.highest <= PUBLIC.max_value
     assert len(kinds) >= 10
 
 
@@ -116,9 +109,8 @@ def test_all_kinds_are_met_and_known_by_name():
     public = replace(PUBLIC, cluster=cluster)
     met |= {m.kind for f in default_families(TRUTH, replace(PUBLIC, others=(CERTAIN,))) for m in f.members}
     met |= {m.kind for job in jobs for f in default_families(job.truth, public) for m in f.members}
-    assert met | {"truthful", "statement"} == {lie.kind for lie in KINDS.values()}
-    outside = {"delay-submission", "split-nodes", "split-rounds", "ghosts", "overrun", "withdraw-twin"}
-    assert {m.kind for truth in (TRUTH, HIDDEN) for m in members(truth) if not m.inside_model} == outside
+    beside = {"truthful", "statement", "withdraw-twin"}
+    assert met | beside == {lie.kind for lie in KINDS.values()} and not met & beside
 
 
 # --- inside the model -------------------------------------------------------------------------------
@@ -181,14 +173,6 @@ def test_a_combination_applies_one_part_after_the_other():
         Combination((DelaySubmission(3), ScaleValue(0.5)))
 
 
-def test_pairs_are_of_different_kinds_and_in_the_order_they_need():
-    best = [ScaleValue(0.5), LeaveOut((0,)), ScaleValue(0.7), DelaySubmission(1), Ghosts(1, 1, 1, 5.0)]
-    found = paired(best)
-    assert Combination((LeaveOut((0,)), ScaleValue(0.5))) in found  # points of the law, before it changes
-    assert all(pair.parts[0].kind != pair.parts[1].kind and pair.parts[0].inside_model for pair in found)
-    assert len(found) == 2 * 1 + 2 * 2 + 1 * 2  # value with leave-out; value with two outside; leave-out with two
-
-
 @settings(max_examples=many(60))
 @given(
     st.lists(
@@ -211,47 +195,7 @@ def test_no_member_ever_breaks_a_law(rows, revealed, nodes):
         except InvalidReportError:
             continue
         for statement in statements:
-            report = statement.report({}) if callable(statement.report) else statement.report
-            assert report is None or report.law.probabilities.sum() <= 1 + 1e-9
-
-
-# --- outside the model ------------------------------------------------------------------------------
-
-
-def test_a_split_by_nodes_is_two_jobs_with_their_share_of_the_value():
-    first, second = SplitNodes(1).conduct(TRUTH, TRUTH, PUBLIC).statements
-    assert [(s.report.concurrency, s.nodes, s.report.value.highest) for s in (first, second)] == [(1, 1, 4.0)] * 2
-    assert first.part(Fate(3, 2, 2)) == second.part(Fate(3, 2, 2)) == Fate(3, 2, 2)
-    refused(lambda: SplitNodes(2).conduct(TRUTH, TRUTH, PUBLIC), "2 of 2 nodes", error=InvalidReportError)
-
-
-def test_a_split_by_rounds_is_one_job_after_the_other():
-    first, second = SplitRounds(1).conduct(TRUTH, TRUTH, PUBLIC).statements
-    assert probabilities(SplitRounds(1)) == {(3, 1): 0.5, (4, 1): 0.25, (6, 1): 0.125}
-    rest = second.report({})  # without a plan it is told to be ready when the first would be done at once
-    assert [(r.arrival, r.duration, r.signal) for r in rest.requirements] == [(4, 1, 1), (5, 3, 3)]
-    assert (first.part(Fate(4, 4, 4)), second.part(Fate(4, 4, 4))) == (Fate(4, 1, 1), Fate(4, 3, 3))
-    assert second.part(Fate(6, 1, 1)) is None  # done already
-    assert second.after == ""
-
-
-def test_ghosts_never_come_and_do_not_count():
-    *ghosts, own = Ghosts(2, 3, 4, 9.0, early=1).conduct(TRUTH, TRUTH, PUBLIC).statements
-    assert [(g.round, g.report.concurrency, g.counts, g.part(Fate(3, 2, 2)).arrival) for g in ghosts] == [
-        (1, 3, False, None)
-    ] * 2
-    assert (own.round, own.report, own.part) == (2, TRUTH, whole)
-    with pytest.raises(InvalidReportError, match="ghosts in round 0"):
-        Ghosts(1, 1, 1, 5.0, early=2).conduct(TRUTH, TRUTH, PUBLIC)
-
-
-def test_an_overrun_shows_what_it_declares_and_runs_as_it_must():
-    (statement,) = Overrun(0.5).conduct(TRUTH, TRUTH, PUBLIC).statements
-    shown = [(r.arrival, r.duration, r.signal) for r in statement.report.requirements]
-    assert shown == [(3, 1, 1), (4, 2, 2), (6, 1, 1)]
-    assert statement.part(Fate(4, 4, 4)) == Fate(4, 4, 2)
-    with pytest.raises(InvalidReportError, match="expected revealed durations"):
-        Overrun(0.5).conduct(HIDDEN, HIDDEN, PUBLIC)
+            assert statement.report.law.probabilities.sum() <= 1 + 1e-9
 
 
 # --- in words, as data, and a user's own --------------------------------------------------------------
@@ -269,8 +213,6 @@ def test_an_overrun_shows_what_it_declares_and_runs_as_it_must():
         (LeaveOut((1,)), "leaves out (arrival 4, 4 rounds)"),
         (MoveMass(0, -1, 0.5), "moves 0.25 of probability from (arrival 3, 2 rounds) to not arriving"),
         (DelaySubmission(1), "submits 1 round late"),
-        (Ghosts(4, 2, 3, 9.0), "submits 4 jobs of 2 nodes and 3 rounds that never arrive"),
-        (SplitNodes(1), "submits two jobs, on 1 and 1 of its nodes"),
         (
             Combination((ScaleValue(0.7), InflateConcurrency(1))),
             "reports 0.7 of its value and declares 3 nodes instead of 2",

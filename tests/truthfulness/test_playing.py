@@ -2,7 +2,7 @@
 
 import pytest
 
-from marketsched.agents.lies import DelaySubmission, Ghosts, Overrun, SplitNodes, SplitRounds
+from marketsched.agents.lies import DelaySubmission
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import MechanismFault
 from marketsched.truthfulness import Situation
@@ -16,37 +16,6 @@ def open_market(price, **keywords):
 def played(situation, misreport):
     conduct = misreport.conduct(situation.truth, situation.truth, situation.public)
     return situation.play(conduct, 0)
-
-
-def test_a_split_job_is_done_when_both_parts_are_and_pays_for_both():
-    truth = StatementOfWork(1, 2, DeadlineValue(9.0, 9), [(1, 3, 1.0)])
-    market = open_market(lambda sow, signal, rounds, place: float(sow.concurrency**2))
-    situation = Situation(market, truth, capacity=4, horizon=12, max_delay=12)
-    assert played(situation, SplitNodes(1))[:3] == (9.0, 2.0, 4)  # instead of 4 credits
-    rounds = open_market(lambda sow, signal, rounds, place: float(rounds**2) / 4)
-    situation = Situation(rounds, truth, capacity=4, horizon=12, max_delay=12)
-    assert situation.play(truth, 0)[:3] == (9.0, 2.25, 4)
-    assert played(situation, SplitRounds(1))[:3] == (9.0, 1.25, 4)  # 1 and 4 quarters
-    full = StatementOfWork(1, 3, DeadlineValue(15.0, 9), [(1, 3, 1.0)])
-    crowded = Situation(market, truth, [full], capacity=4, horizon=12, max_delay=12)
-    assert played(crowded, SplitNodes(1))[:3] == (0.0, 1.0, None)  # one part finds room, and pays for nothing
-
-
-def test_an_overrun_pays_by_what_it_shows():
-    truth = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 4, 1.0)])
-    market = open_market(lambda sow, signal, rounds, place: float(signal))
-    situation = Situation(market, truth, capacity=4, horizon=12, max_delay=12)
-    assert situation.play(truth, 0)[:3] == (9.0, 4.0, 5)
-    assert played(situation, Overrun(0.25))[:3] == (9.0, 1.0, 5)
-
-
-def test_ghosts_can_drive_a_rival_away():
-    rival = StatementOfWork(2, 4, DeadlineValue(2.5, 9), [(2, 4, 1.0)])
-    truth = StatementOfWork(2, 1, DeadlineValue(9.0, 9), [(2, 1, 1.0)])
-    market = open_market(lambda sow, signal, rounds, place: float(place + 1))
-    situation = Situation(market, truth, [rival], capacity=4, horizon=12, max_delay=12)
-    assert situation.play(truth, 0).utility == 0.0  # the rival takes all nodes
-    assert played(situation, Ghosts(2, 1, 1, 5.0, early=1))[:3] == (9.0, 4.0, 3)
 
 
 def test_a_job_that_declares_too_few_nodes_never_completes():

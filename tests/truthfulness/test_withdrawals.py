@@ -7,7 +7,7 @@ from marketsched.agents.lies import Withdraw, WithdrawTwin, misreport_from
 from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfWork, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.truthfulness.audit import audit
-from marketsched.truthfulness.checks.truth_tests import check_truthful
+from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
 from marketsched.truthfulness.situations.situation import Situation
 from planted_faults import market
 
@@ -71,14 +71,10 @@ def test_the_audit_withdraws_jobs(kind, status):
         assert isinstance(best.misreport, Withdraw) and best.counted == pytest.approx(3 - best.owner.truthful.utility)
 
 
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize(("kind", "passes"), [(FreesOthers, False), (FirstCome, True)])
-def test_a_twin_that_is_withdrawn_is_conduct_beyond_the_model(kind, passes):
-    _, build = built(kind)
-    report = check_truthful(build, domains=["one round"], n_markets=2, outside=True)
-    drawn = report["truthful in drawn markets"]
-    assert (drawn.outcome == "passed") is passes
-    assert passes or "submits its job twice, and withdraws the first" in drawn.detail
+@pytest.mark.parametrize(("kind", "pays"), [(FreesOthers, True), (FirstCome, False)])
+def test_a_twin_that_is_withdrawn_is_conduct_beyond_the_model(kind, pays):
+    found = audit_conduct(market(), [built(kind)[0]], past_owners=0, families=["twin"])
+    assert bool(found.gains["gain"].max() > 0.1) is pays
 
 
 def test_a_withdrawal_is_played_also_where_the_job_never_comes():

@@ -45,7 +45,6 @@ class Alternatives(NamedTuple):
     lengths: NDArray[np.int64]  # (n_points,), index into durations
     net: NDArray[np.float64]  # (n_widths, n_points, n_starts), V - price, credits; 0 if it ends after T
     open: NDArray[np.bool_]  # (n_widths, n_cases, n_starts + 1)
-    on_sale: NDArray[np.bool_]  # (n_cases, n_starts + 1), to the truth itself
     estimates: NDArray[np.float64]  # (n_widths, n_durations, n_starts), the mechanism's, not thresholded
     chosen: NDArray[np.int64]  # (n_cases,), column of the truthful plan
 
@@ -70,24 +69,21 @@ class Alternatives(NamedTuple):
         sums = np.add.reduceat(of_points, self.law.offsets[:-1], axis=1)
         return np.concatenate([sums, np.zeros((*sums.shape[:2], 1))], axis=2)
 
-    def utilities(self, failures: NDArray[np.float64], net: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def utilities(self, failures: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the utility of each case with each start, given failure probabilities like ``estimates``.
 
         Parameters
         ----------
         failures : ndarray, shape (n_widths, n_durations, n_starts)
             Of every launch.
-        net : ndarray, optional
-            Stands in for ``self.net``.
 
         Returns
         -------
         ndarray of float, shape (n_widths, n_cases, n_starts + 1)
             Credits, weighted with the probability of the case.
         """
-        net = self.net if net is None else net
         runs = 1.0 - failures[:, self.lengths, :]
-        return self.by_case(self.law.probabilities[:, np.newaxis] * runs * net)
+        return self.by_case(self.law.probabilities[:, np.newaxis] * runs * self.net)
 
     def truthful(self, utilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the utility of the truthful plan in each case, shape (n_cases,)."""
@@ -99,8 +95,8 @@ class Alternatives(NamedTuple):
         return np.where(starts < 0, self.n_starts, np.where(late < self.n_starts, late, self.n_starts + 1))
 
 
-def alternatives(view: Inspection, truth: StatementOfWork, *, every_width: bool = False) -> Alternatives:
-    """Lay out what reports of the owner of ``truth`` can lead to now; ``every_width``: leave no c' >= c out."""
+def alternatives(view: Inspection, truth: StatementOfWork) -> Alternatives:
+    """Lay out the outcomes of all reports of the owner of ``truth`` at this moment."""
     law, limits = truth.law, view.limits
     first = int(law.arrivals[0])
     last_value = last_useful_completion(truth, limits.max_delay, limits.horizon)
@@ -125,10 +121,8 @@ def alternatives(view: Inspection, truth: StatementOfWork, *, every_width: bool 
     menus = [_menu(view, truth, int(c), starts) for c in widths]
     charged = np.stack([_charged(view, menu, starts, durations) for menu in menus])
     net = np.where(too_late, 0.0, worth - charged)[:, lengths, :]
-    kept = np.ones(widths.size, dtype=np.bool_)
-    if not every_width:
-        launched = np.stack([menu.priced for menu in menus])[:, np.newaxis, :] & ready[:, :-1]
-        kept = _worth_declaring(law, net, launched)
+    launched = np.stack([menu.priced for menu in menus])[:, np.newaxis, :] & ready[:, :-1]
+    kept = _worth_declaring(law, net, launched)
     estimates = {int(c): _estimates(view, int(c), first, n_starts) for c in widths[kept]}
     reached = np.stack([_reached(view, menus[c - widths[0]], table, first) for c, table in estimates.items()])
     for menu in (menus[w] for w in np.flatnonzero(~kept)):
@@ -146,7 +140,6 @@ def alternatives(view: Inspection, truth: StatementOfWork, *, every_width: bool 
         lengths,
         np.ascontiguousarray(net[kept]),
         is_open,
-        ready & _on_sale(law, menus[0]),
         np.stack([table[:, durations - 1].T for table in estimates.values()]),
         columns,
     )
@@ -193,12 +186,6 @@ def _charged(
         charged[k, i] = view.charge(menu.concurrency, int(starts[i]), int(durations[k]))
     charged[without & ~menu.priced] = view.max_value  # never launched: any number will do
     return charged
-
-
-def _on_sale(law: Law, menu: _Menu) -> NDArray[np.bool_]:
-    """Return which starts the planner considers for each case of the truth, shape (n_cases, n_starts + 1)."""
-    sold = np.isfinite(menu.prices[:, law.durations - 1].T) & (law.durations[:, np.newaxis] <= menu.longest)
-    return _with_column(_all_of_case(law, sold))
 
 
 def _with_column(of_starts: NDArray[np.bool_]) -> NDArray[np.bool_]:

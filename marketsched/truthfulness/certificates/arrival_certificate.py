@@ -31,11 +31,9 @@ from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.cluster_menus import best_on_cluster
 from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
 from marketsched.truthfulness.certificates.owner_certificate import Certificate, certificate_row, negligible_gain
-from marketsched.truthfulness.certificates.parts import Parts
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
 from marketsched.truthfulness.situations.announced import PaymentBesideMenu
 
-NOTHING = Parts(*[0.0] * 7)  # none of the seven causes of a posted price's regret exists here
 MENU_LIES = 24  # tried in each run, by default
 MOST_LIES = 12  # of one owner
 
@@ -166,7 +164,6 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
         confidence=1.0,
         witness=None,
         report=None,
-        parts=NOTHING,
         regret_estimate=regret,
         truthful_utility=utility,
         highest_value=truth.value.highest,

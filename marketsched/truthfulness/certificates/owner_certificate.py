@@ -42,7 +42,6 @@ from marketsched.truthfulness.certificates.paired import (
     count_failures,
     exact_failures,
 )
-from marketsched.truthfulness.certificates.parts import Parts, split
 from marketsched.truthfulness.certificates.regret import (
     BestResponse,
     best_responses,
@@ -82,8 +81,6 @@ class Certificate:
         The best response under the failure probabilities found; None if nothing beats the truth.
     report : StatementOfWork or None
         The lie behind ``regret_lower``.
-    parts : Parts
-        ``regret_upper``, split by what causes it.
     regret_estimate : float
         Gain of the witness under the failure probabilities found; no bound.
     truthful_utility : float
@@ -103,7 +100,6 @@ class Certificate:
     confidence: float
     witness: Witness | None
     report: StatementOfWork | None
-    parts: Parts
     regret_estimate: float
     truthful_utility: float
     highest_value: float
@@ -116,7 +112,7 @@ class Certificate:
 
 
 def certificate_row(job: Job, certificate: Certificate) -> dict[str, Any]:
-    """Return one owner's row of a table of certificates: who it is, and the figures, without the parts."""
+    """Return one owner's row of a table of certificates: who it is, and the figures."""
     return {
         "owner": job.owner,
         "job": job.name,
@@ -189,8 +185,8 @@ def certify(
     ...     max_duration=2, max_value=10.0, max_delay=6, epsilon=-0.5)
     >>> _ = market.submit("earlier", StatementOfWork(1, 1, TableValue({3: 10.0}), [(2, 1, 1.0)]))
     >>> found = certify(market, StatementOfWork(1, 1, TableValue({2: 10.0}), [(1, 1, 0.5, None), (1, 2, 0.5, None)]))
-    >>> found.regret_lower, found.regret_upper, found.parts.hidden_durations, found.witness.words
-    (2.0, 2.0, 2.0, 'declares 2 nodes instead of 1; the launch plan stays as it is')
+    >>> found.regret_lower, found.regret_upper, found.witness.words
+    (2.0, 2.0, 'declares 2 nodes instead of 1; the launch plan stays as it is')
     """
     samples = SAMPLES if samples is None else samples
     view = inspection(mechanism, truth, exact)
@@ -257,7 +253,7 @@ def _enumerated(view: Inspection, options: Alternatives) -> Certificate:
         return float((utilities[plan.width, cases, plan.columns] - truthful).sum())
 
     lower, report = _surest_report(view, options, plans, gain_of)
-    return _certificate(view, options, failures, max(plans[0].gain, 0.0), lower, report, 1.0, None)
+    return _certificate(options, failures, max(plans[0].gain, 0.0), lower, report, 1.0, None)
 
 
 def _sampled(view: Inspection, options: Alternatives, counts: FailureCounts, error: float) -> Certificate:
@@ -266,11 +262,10 @@ def _sampled(view: Inspection, options: Alternatives, counts: FailureCounts, err
     upper = regret_ceiling(options, compared, counts, error)
     plans = likely_plans(options, compared, error)
     lower, report = _surest_report(view, options, plans, lambda plan: plan_floor(compared, options.open, plan, error))
-    return _certificate(view, options, counts.shares(), upper, lower, report, 1 - error, counts.samples)
+    return _certificate(options, counts.shares(), upper, lower, report, 1 - error, counts.samples)
 
 
 def _certificate(
-    view: Inspection,
     options: Alternatives,
     failures: NDArray[np.float64],
     upper: float,
@@ -296,7 +291,6 @@ def _certificate(
         confidence=confidence,
         witness=witness_of(options, best) if best.gain > negligible_gain(options.truth) else None,
         report=report,
-        parts=split(view, options, failures, utilities, upper),
         regret_estimate=best.gain,
         truthful_utility=float(options.truthful(utilities).sum()),
         highest_value=options.truth.value.highest,

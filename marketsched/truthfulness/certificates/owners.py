@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -75,9 +75,9 @@ def certify_owners(
     DataFrame
         One row per owner: ``owner``, ``job``, ``round``, ``nodes``, ``highest_value``,
         ``truthful_utility``, ``regret_lower``, ``regret_estimate``, ``regret_upper`` (credits),
-        ``witness`` (in words; empty: nothing beats the truth), ``confidence``, and the parts of the upper
-        end; or, at arrival, ``rests_on``, the checks of the menus. Fewer rows than ``owners`` if the horizon cuts
-        jobs off, or some never arrive.
+        ``witness`` (in words; empty: nothing beats the truth), ``confidence``; at arrival
+        also ``rests_on``, the checks of the menus. Fewer rows than ``owners`` if the horizon cuts jobs off, or some
+        never arrive.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def certify_owners(
 
     def certified(job: Job, truth: StatementOfWork) -> None:
         certificate = certify(setup.mechanism, truth, confidence=confidence, samples=samples, rng=draws.spawn(1)[0])
-        found.append({**certificate_row(job, certificate), **asdict(certificate.parts)})
+        found.append(certificate_row(job, certificate))
         if note is not None:
             note(job.name, certificate)
         if progress is not None:

@@ -53,7 +53,6 @@ def check_truthful(
     plays: int = 600,
     tolerance: float = 0.0,
     confidence: float = 0.99,
-    outside: bool = False,
     seed: int = 0,
     call_seconds: float = CALL_SECONDS,
     except_for: Mapping[str, str] | None = None,
@@ -75,8 +74,6 @@ def check_truthful(
         Gains up to it do not count, credits.
     confidence : float
         In (0, 1): a truthful mechanism fails the search with probability 1 - confidence at most.
-    outside : bool
-        Also count gains from other conduct (submitting late, splitting a job), which no theorem covers.
     seed : int
         Of the drawn markets and searches.
     call_seconds : float
@@ -107,7 +104,6 @@ def check_truthful(
         plays=plays,
         tolerance=tolerance,
         confidence=confidence,
-        outside=outside,
         seed=seed,
         call_seconds=call_seconds,
     )
@@ -132,7 +128,6 @@ def truthful_checks(
     plays: Annotated[int, Whole(100)] = 600,
     tolerance: Amount = 0.0,
     confidence: OpenShare = 0.99,
-    outside: bool = False,
     seed: Seed = 0,
     call_seconds: Positive = CALL_SECONDS,
 ) -> dict[str, Callable[[], CheckResult]]:
@@ -150,7 +145,7 @@ def truthful_checks(
             label = f"{what}, {name}"
             found[label] = partial(_result, label, partial(ask, made, tolerance), call_seconds)
     if n_markets:
-        given = (n_markets, plays, tolerance, confidence, outside, seed)
+        given = (n_markets, plays, tolerance, confidence, seed)
         found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), call_seconds)
     return found
 
@@ -263,7 +258,7 @@ def replay_tiny(
 
 
 def _drawn(
-    build: Factory, n_markets: int, plays: int, tolerance: float, confidence: float, outside: bool, seed: int
+    build: Factory, n_markets: int, plays: int, tolerance: float, confidence: float, seed: int
 ) -> tuple[str, int]:
     """Search each market for a lie that pays; all that are confirmed on fresh worlds share the confidence."""
     each = 1 - (1 - confidence) / n_markets
@@ -275,7 +270,7 @@ def _drawn(
         if why:
             raise Broken(f"market {number}: {why}")
         screening = Screening(market, Budget(plays, None), lambda share: None)
-        look_at_hand(screening, seed + k, outside)
+        look_at_hand(screening, seed + k)
         found = screening.found
         best = found.best_counted
         if best is not None and best.counted > tolerance:

@@ -1,7 +1,6 @@
 """The families of misreports that a search tries: a coarse grid of each, and some pairs.
 
-The most informative members come first, so a small budget, which truncates lists, still covers every family. Each
-member states the range that the optimiser may search from it (`Misreport.bounds`).
+The most informative members come first, so a small budget, which truncates lists, still covers every family.
 """
 
 from __future__ import annotations
@@ -24,13 +23,11 @@ from marketsched.agents.lies import (
     CutDeadline,
     DelaySubmission,
     EndValue,
-    Ghosts,
     InflateConcurrency,
     LeaveOut,
     Misreport,
     MoveDigit,
     MoveMass,
-    Overrun,
     PublicInformation,
     RewriteCurve,
     ScaleDuration,
@@ -40,24 +37,15 @@ from marketsched.agents.lies import (
     ShiftArrival,
     ShiftDeadline,
     ShiftValue,
-    SplitNodes,
-    SplitRounds,
     SpreadArrival,
     SpreadDuration,
     Strategy,
     Withdraw,
-    WithdrawTwin,
 )
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
-OUTSIDE = (
-    "delay",
-    "split",
-    "twin",
-    "overrun",
-)  # families of conduct that begins at the birth, and that no theorem covers
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 
 
@@ -104,7 +92,7 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
     Returns
     -------
     list of Family
-        Those inside the model first. A member may still turn out to be illegal, or the truth.
+        A member may still turn out to be illegal, or the truth.
 
     Examples
     --------
@@ -139,10 +127,6 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("pairs", _pairs(truth, public)),
         ("withdrawal", map(Withdraw, _waits(truth))),
         ("delay", map(DelaySubmission, _delays(truth, public))),
-        ("split", _splits(truth) if not truth.shapes else ()),
-        ("ghosts", _ghosts(truth, public) if not truth.shapes else ()),
-        ("twin", map(WithdrawTwin, _waits(truth))),
-        ("overrun", map(Overrun, _factors(0.5, 0.25, 0.75, 1.5)) if _shows_duration(truth) else ()),
     ]
     families = [Family(name, tuple(members)) for name, members in grids]
     return [family for family in families if family.members]
@@ -284,24 +268,6 @@ def _delays(truth: StatementOfWork, public: PublicInformation) -> list[int]:
 def _waits(truth: StatementOfWork) -> list[int]:
     """At once, and in the last round before the job can arrive."""
     return sorted({0, max(0, int(truth.law.arrivals.max()) - truth.birth)})
-
-
-def _splits(truth: StatementOfWork) -> list[Misreport]:
-    longest, width = int(truth.law.durations.max()), truth.concurrency
-    nodes = [SplitNodes(k) for k in dict.fromkeys((1, width // 2, width - 1)) if 1 <= k < width]
-    return [*nodes, *(SplitRounds(k) for k in dict.fromkeys((1, longest // 2, longest - 1)) if 1 <= k < longest)]
-
-
-def _ghosts(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]:
-    high = truth.value.highest if public.max_value is None else public.max_value
-    longest = int(truth.law.durations.max())
-    early = [k for k in (0, 1) if truth.birth - k >= 1]
-    return [
-        Ghosts(count, truth.concurrency, longest, value, k)
-        for k in early
-        for count in (1, 4)
-        for value in dict.fromkeys((truth.value.highest, high))
-    ]
 
 
 def _shows_duration(truth: StatementOfWork) -> bool:

@@ -14,7 +14,7 @@ from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.promises import promise_of
 
 # Up to which share of the budget each phase goes on.
-SCREEN, OWN_LAW, FAMILIES, OUTSIDE, READING = 0.4, 0.5, 0.65, 0.8, 1.0
+SCREEN, OWN_LAW, FAMILIES, READING = 0.4, 0.5, 0.65, 1.0
 AT_HAND = 0.25  # of the plays, for the market at hand, where fresh worlds have to decide
 ON_WORLDS = 0.6  # of the plays, for fresh worlds
 DECIDING = 4.0  # times the plays of an audit: how many more a lie may take that seems to pay, until it is decided
@@ -23,8 +23,8 @@ OWNERS, OWN = 24, 3  # on fresh worlds: owners, and lies of each that gained at 
 FIRST = 4  # owners of whom a certificate names a lie
 
 
-def look_at_hand(screening: Screening, seed: int, outside: bool = False) -> None:
-    """Look for lies in one market; with ``outside`` for other conduct, too. Errors as of `GuardedMarket`."""
+def look_at_hand(screening: Screening, seed: int) -> None:
+    """Look for lies in one market. Errors as of `GuardedMarket`."""
     budget = screening.budget
     budget.allow(SCREEN)
     screening.screen(seed, None if budget.most_plays is None else int(budget.most_plays * SCREEN))
@@ -33,9 +33,6 @@ def look_at_hand(screening: Screening, seed: int, outside: bool = False) -> None
     if screening.found.best_counted is None:
         budget.allow(FAMILIES)
         screening.families()
-    if outside and screening.found.best_counted is None:
-        budget.allow(OUTSIDE)
-        screening.outside_the_model()
     budget.allow(READING)
     if screening.found.best_counted is None:
         Reading(screening, seed).run()
@@ -45,7 +42,7 @@ def look_at_hand(screening: Screening, seed: int, outside: bool = False) -> None
 def _anywhere(gain: Gain) -> Misreport:
     """Return a lie that needs no others' announced reports: the report itself, where it was made of them."""
     report = gain.conduct.statements[0].report
-    return FixedReport(report) if gain.misreport.kind == CopyLaw.kind and not callable(report) else gain.misreport
+    return FixedReport(report) if gain.misreport.kind == CopyLaw.kind else gain.misreport
 
 
 def needs_worlds(screened: Screened | None, named: Mapping[str, StatementOfWork]) -> bool:

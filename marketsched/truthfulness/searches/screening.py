@@ -19,7 +19,7 @@ from marketsched.agents.conduct import Conduct
 from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
-from marketsched.truthfulness.searches.families import OUTSIDE, default_families, interleaved
+from marketsched.truthfulness.searches.families import default_families, interleaved
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
 from marketsched.truthfulness.searches.screened import SCREENED, Gain, Screened
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
@@ -152,7 +152,7 @@ class Screening:
         if not self._menus or not _pays_by_menu(owner, made, played):
             return
         report = made.conduct.statements[0].report
-        assert not callable(report) and played.completion is not None
+        assert played.completion is not None
         if "menu" not in vars(owner):
             self.budget.take()
         if owner.menu is None:
@@ -224,18 +224,6 @@ class Screening:
             pass
         self.found.plays = self.budget.plays
 
-    def outside_the_model(self) -> None:
-        """Play conduct that no theorem covers: submitting late, splitting a job, ghosts, other durations."""
-        try:
-            for owner in list(self.found.owners):
-                families = default_families(owner.truth, owner.public)
-                for _, lie in interleaved([one for one in families if one.name in OUTSIDE]):
-                    gain = self.try_lie(owner, lie)
-                    if gain is not None and gain.gain > 0:
-                        self.own_laws([gain])
-        except BudgetSpent:
-            pass
-
     def sharpen(self) -> None:
         """Look beside the lie that breaks the promise by most, number by number, for one that gains more."""
         best = self.found.best_counted
@@ -299,7 +287,7 @@ def _pays_by_menu(owner: OwnerAtHand, made: Candidate, played: Played) -> bool:
     """Tell whether the payment under a lie is one that a menu at arrival announces."""
     if played.completion is None or not owner.truth.revealed or owner.job.duration is None or owner.truth.shapes:
         return False
-    return len(made.conduct.statements) == 1 and not callable(made.conduct.statements[0].report)
+    return len(made.conduct.statements) == 1
 
 
 def over_cases(owner: OwnerAtHand, conduct: Conduct, budget: Budget | None = None) -> Iterator[Played]:

@@ -186,7 +186,7 @@ class OwnerAtHand:
         turn, statement = self.market.turns.get(self.name), only_statement(conduct, self.truth)
         if turn is None or statement is None or not (self.market.shortens and self.market.settles):
             return None
-        self.check(statement.report)  # type: ignore[arg-type]
+        self.check(statement.report)
         return looked(self.market.setup, self.job, turn, statement, fate)
 
     def _planned(self, conduct: Conduct, statement: Statement, fate: Fate) -> Played | None:

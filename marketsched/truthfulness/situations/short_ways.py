@@ -93,14 +93,13 @@ def only_statement(conduct: Conduct, truth: StatementOfWork) -> Statement | None
     """Return the one statement of a conduct that says something false at birth, and no more; None: it does more."""
     first = conduct.statements[0]
     plain = len(conduct.statements) == 1 and first.counts and not (first.name or first.identity)
-    waits = first.after is not None or first.withdrawn is not None or first.round != truth.birth
-    return first if plain and not waits and isinstance(first.report, StatementOfWork) else None
+    waits = first.withdrawn is not None or first.round != truth.birth
+    return first if plain and not waits else None
 
 
 def looked(setup: MarketSetup, job: Job, turn: Turn, statement: Statement, fate: Fate) -> Played | None:
     """Return what a legal report brings at its turn; None: it comes to another one, or only a play shows it."""
     report, part = statement.report, statement.part(fate)
-    assert isinstance(report, StatementOfWork)
     if part is None or part.arrival != job.arrival or type(part.signal) is not int or report.shapes:
         return None
     duration = part.duration if report.concurrency >= statement.nodes else None
@@ -189,7 +188,7 @@ class ByPlan:
             If the mechanism refuses the report.
         """
         report, part = statement.report, statement.part(fate)
-        if not isinstance(report, StatementOfWork) or report.shapes or part is None or part.arrival is None:
+        if report.shapes or part is None or part.arrival is None:
             return None
         if key not in self._plans:
             self._plans[key] = self._mechanism.plan_now(self._job, report)
@@ -231,7 +230,6 @@ class PlaysOfOne:
     ) -> Played:
         """Play a report in the market that `at_arrival` returns; errors as of a whole play."""
         market, job = kept.copy(), self._job
-        assert isinstance(statement.report, StatementOfWork)
         market.restate(job.name, statement.report, own=True)
         entry, part = market.entries[job.name], statement.part(fate)
         assert part is not None

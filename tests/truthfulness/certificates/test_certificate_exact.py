@@ -1,4 +1,4 @@
-"""Certificates with enumerated failure probabilities: equal to brute force, split into what causes them."""
+"""Certificates with enumerated failure probabilities: equal to brute force."""
 
 import copy
 import pickle
@@ -23,7 +23,7 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, TooLargeError
 from marketsched.mechanisms.posted.exponential import SlotPricing
 from marketsched.papers.hidden import g1_market, g1_report
-from marketsched.truthfulness import certify, expected_utilities
+from marketsched.truthfulness import certify
 from reference.bridge import mechanism, play, statement
 from reference.markets import Kind, TrueJob, log_of, seeded_market
 from refusals import refused
@@ -74,7 +74,6 @@ def test_the_best_lie_is_the_one_that_brute_force_finds(kind, mu, changes):
         certificate = certify(found.market, found.truth)
         assert found.regret_over_reports() <= certificate.regret_upper + slack
         assert certificate.regret_upper <= found.regret_over_plans() + slack
-        assert certificate.parts.total == pytest.approx(certificate.regret_upper, abs=slack)
         if certificate.report is not None:
             gain = found.utility(found.selected(certificate.report), certificate.report.concurrency) - found.truthful()
             assert certificate.regret_lower == pytest.approx(gain, abs=slack)
@@ -95,7 +94,6 @@ def test_an_oracle_off_by_mu_costs_at_most_what_theorem_t_says():
             certificate = certify(found.market, found.truth)
             assert found.regret_over_plans() >= certificate.regret_upper - 1e-9 * scale(found)
             assert certificate.regret_upper <= 2 * mu * found.settings.max_value
-            assert certificate.parts.oracle_error == pytest.approx(certificate.regret_upper, abs=1e-9 * scale(found))
             largest = max(largest, certificate.regret_upper / (2 * mu * found.settings.max_value))
     assert largest > 0.05  # the errors do cost something
 
@@ -190,20 +188,18 @@ def test_gains_are_those_of_the_mechanism_played_in_full(kind):
     assert lies >= many(300) // 75
 
 
-# --- each part of the split, by an example with known numbers ----------------------------------------
+# --- each cause of a regret, by an example with known numbers ----------------------------------------
 
 
-def one_cause(certificate, part, gain):
-    """Check that the sandwich closes at ``gain`` and that one part explains all of it."""
+def closes_at(certificate, gain):
+    """Check that both ends of a certificate are ``gain``."""
     assert certificate.regret_lower == pytest.approx(gain, abs=1e-9)
     assert certificate.regret_upper == pytest.approx(gain, abs=1e-9)
-    expected = dict.fromkeys(asdict(certificate.parts), 0.0) | {part: gain}
-    assert asdict(certificate.parts) == pytest.approx(expected, abs=1e-9)
 
 
 def test_g1_is_found_from_both_sides():
     certificate = certify(g1_market(), g1_report(1))
-    one_cause(certificate, "hidden_durations", 2.0)
+    closes_at(certificate, 2.0)
     assert certificate.witness.concurrency == certificate.report.concurrency == 2
     assert certificate.witness.words == "declares 2 nodes instead of 1; the launch plan stays as it is"
     assert certify(g1_market(), g1_report(1, signals=(1, 2))).regret_upper == 0.0
@@ -224,7 +220,7 @@ FLEXIBLE = StatementOfWork(1, 1, TableValue({3: 10.0, 4: 9.0}), [(2, 1, 1.0)])
 def test_zeroing_what_the_threshold_covers():
     """The truth starts in round 2 for 0.6 * 10; a claim of round 3 alone brings 9."""
     certificate = certify(busy_market(threshold=0.5), FLEXIBLE)
-    one_cause(certificate, "threshold", 3.0)
+    closes_at(certificate, 3.0)
     assert (
         certificate.witness.words
         == "declares 1 node; arriving in round 2 with signal 1: starts in round 3 instead of 2"
@@ -240,7 +236,7 @@ class Blind(ExactOracle):
 
 
 def test_an_oracle_in_error():
-    one_cause(certify(busy_market(oracle=Blind()), FLEXIBLE), "oracle_error", 3.0)
+    closes_at(certify(busy_market(oracle=Blind()), FLEXIBLE), 3.0)
 
 
 class Discount(PostedPricing):
@@ -265,7 +261,7 @@ def test_prices_that_fall_with_the_number_of_nodes():
         2, 8, Discount([4.0]), ExactOracle(), max_concurrency=2, max_duration=2, max_value=10.0, max_delay=6
     )
     certificate = certify(market, StatementOfWork(1, 1, DeadlineValue(10.0, 4), [(2, 1, 0.5)]))
-    one_cause(certificate, "not_monotone", 2.0)
+    closes_at(certificate, 2.0)
     assert certificate.witness.concurrency == 2
 
 
@@ -294,7 +290,7 @@ def test_a_false_duration_opens_what_the_hard_cap_took_off_sale():
     assert menu.price(1, 2) == np.inf and menu.failure(1, 2) == 0.0
     certificate = certify(market, truth)
     quoted = market.inspect().charge(1, 1, 2)
-    one_cause(certificate, "not_on_sale", 10.0 - quoted)
+    closes_at(certificate, 10.0 - quoted)
     assert certificate.truthful_utility == 0.0
     lied = capped_market()
     plan = lied.submit("owner", certificate.report)
@@ -304,25 +300,6 @@ def test_a_false_duration_opens_what_the_hard_cap_took_off_sale():
     lied.advance()
     assert lied.complete("owner").payment == pytest.approx(quoted)
     assert quoted < 0.1
-
-
-@pytest.mark.slow
-def test_parts_of_several_causes_add_up():
-    """A threshold that zeroes, an oracle that errs, durations hidden: still the whole bound."""
-    seen = set()
-    for seed in range(120):
-        found = moment(seed, ANY, threshold=1.0, epsilon=-1.0, oracle=ShakenOracle(0.1, seed))
-        if found is None:
-            continue
-        certificate = certify(found.market, found.truth)
-        parts = asdict(certificate.parts)
-        assert sum(parts.values()) == pytest.approx(certificate.regret_upper, abs=1e-9 * scale(found))
-        assert parts["band"] == pytest.approx(0.0, abs=1e-12 * scale(found))
-        for name in ("ties", "not_on_sale", "hidden_durations", "not_monotone"):
-            assert parts[name] >= -1e-12 * scale(found)
-        assert parts["threshold"] + parts["oracle_error"] >= -1e-9 * scale(found)
-        seen |= {name for name, x in parts.items() if x > 1e-6}
-    assert {"threshold", "oracle_error"} <= seen
 
 
 # --- certifying changes nothing ----------------------------------------------------------------------
@@ -366,7 +343,6 @@ def test_nothing_is_left_behind_in_the_mechanism():
     before = pickle.dumps(market)
     for exact in (True, False):
         certify(market, FLEXIBLE, exact=exact, rng=2)
-        expected_utilities(market, FLEXIBLE, exact=exact, rng=2)
     assert pickle.dumps(market) == before
 
 
@@ -413,33 +389,6 @@ def test_auto_enumerates_where_that_is_cheap_and_draws_where_it_is_not(monkeypat
     refused(lambda: certify(crowd, truth, exact=True), "joint outcomes", error=TooLargeError)
 
 
-# --- tables for pictures -----------------------------------------------------------------------------
-
-
-def test_expected_utilities_of_g1():
-    table = expected_utilities(g1_market(), g1_report(1))
-    assert table.concurrencies.tolist() == [1, 2] and table.cases == ((1, None),)
-    assert table.starts.tolist() == [1, -1] and table.truthful.tolist() == [0]
-    assert table.utility[:, 0, :].tolist() == [[2.0, 0.0], [4.0, 0.0]]
-    assert table.gains.tolist() == [0.0, 2.0]
-    assert table.confidence == 1.0
-
-
-@pytest.mark.parametrize("kind", [REVEALED, ANY], ids=["revealed", "any"])
-def test_expected_utilities_are_those_of_the_plain_implementation(kind):
-    for found in moments(range(40), kind):
-        table = expected_utilities(found.market, found.truth, exact=True)
-        for w, g, i in np.argwhere(table.open):
-            start = None if table.starts[i] < 0 else int(table.starts[i])
-            plain = found.case_utility(g, start, int(table.concurrencies[w]))
-            assert table.utility[w, g, i] == pytest.approx(plain, abs=1e-9 * scale(found))
-        assert np.isnan(table.utility[~table.open]).all()
-        assert table.concurrencies.tolist() == list(range(found.truth.concurrency, found.settings.max_concurrency + 1))
-        assert table.gains.max() == pytest.approx(
-            certify(found.market, found.truth).regret_upper, abs=1e-9 * scale(found)
-        )
-
-
 # --- bad input ---------------------------------------------------------------------------------------
 
 
@@ -454,9 +403,8 @@ def test_expected_utilities_are_those_of_the_plain_implementation(kind):
     ],
 )
 def test_a_truth_outside_the_limits(truth, error, words):
-    for ask in (certify, expected_utilities):
-        with pytest.raises(error, match=words):
-            ask(busy_market(), truth)
+    with pytest.raises(error, match=words):
+        certify(busy_market(), truth)
 
 
 @pytest.mark.parametrize(
@@ -466,9 +414,8 @@ def test_a_truth_outside_the_limits(truth, error, words):
     ],
 )
 def test_parameters_out_of_range(wrong, words):
-    for ask in (certify, expected_utilities):
-        with pytest.raises(InvalidParameterError, match=words):
-            ask(busy_market(), FLEXIBLE, **wrong)
+    with pytest.raises(InvalidParameterError, match=words):
+        certify(busy_market(), FLEXIBLE, **wrong)
 
 
 def test_a_moment_without_submissions():

@@ -31,8 +31,6 @@ def test_owners_of_a_run_are_certified_at_their_submission():
     assert len(found) == 12 and calls == [(k, 12) for k in range(1, 13)]
     assert found["job"].is_unique and found["round"].is_monotonic_increasing
     assert (found["regret_lower"] <= found["regret_upper"]).all() and found["confidence"].isin([0.99, 1.0]).all()
-    causes = ["threshold", "oracle_error", "ties", "not_on_sale", "hidden_durations", "not_monotone", "band"]
-    np.testing.assert_allclose(found[causes].sum(axis=1), found["regret_upper"], atol=1e-9)
     assert (found["regret_upper"] <= 0.1 * found["highest_value"]).all()
     births = run(SMALL, seed=3).jobs.set_index("name")["birth"]
     np.testing.assert_array_equal(found["round"], births.loc[found["job"]])
