@@ -71,7 +71,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "cluster-first-come": "marketsched.mechanisms.resources.posted:ClusterFirstCome",
         "cluster-offers": "marketsched.mechanisms.offers.cluster_offers:ClusterOffers",
         "cluster-queue": "marketsched.mechanisms.schedulers.cluster_queue:ClusterQueue",
-        "conservative-backfill": "marketsched.mechanisms.schedulers.conservative_backfill:ConservativeBackfill",
+        "conservative-backfill": "marketsched.mechanisms.schedulers.easy_backfill:ConservativeBackfill",
         "credits": "marketsched.mechanisms.credits.credits:Credits",
         "easy-backfill": "marketsched.mechanisms.schedulers.easy_backfill:EasyBackfill",
         "exponential": "marketsched.mechanisms.named:exponential",

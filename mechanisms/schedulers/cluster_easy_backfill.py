@@ -10,7 +10,7 @@ Values are not looked at but for when they end (`wall_times`).
 
 References
 ----------
-D. Lifka, *The ANL/IBM SP scheduling system*, JSSPP 1995, which `marketsched.mechanisms.schedulers.backfilling` has on
+D. Lifka, *The ANL/IBM SP scheduling system*, JSSPP 1995, which `marketsched.mechanisms.schedulers.room` has on
 identical nodes. On several resources a place is one on nodes and devices, not a number of them.
 """
 

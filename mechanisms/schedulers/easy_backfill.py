@@ -1,47 +1,21 @@
-"""EASY backfilling: jobs start in the order of the queue; one that fits may pass without delaying the first of it."""
+"""Backfilling: a job that fits may pass those before it in the queue without delaying the first of them, or any."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId, Standing
-from marketsched.mechanisms.schedulers.backfilling import backfilled
 from marketsched.mechanisms.schedulers.queue_orders import Line, Order
-from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
+from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
+from marketsched.mechanisms.schedulers.room import Reserve
 
 
-class EasyQueue(QueueScheduler):
-    """A queue with a reservation for its head (`backfilling.backfilled`); a subclass says in `ranked` who comes first.
-
-    Parameters are those of `QueueScheduler`.
-    """
-
-    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Start who is first in the queue, and who may pass."""
-        queue = self.ranked(waiting)
-        queue = [i for i in queue if not self._hopeless(waiting[i])]
-        found: list[int | None] = [None] * len(waiting)
-        for i in queue:
-            found[i] = NOT_YET
-        free = self.capacity - self.load
-        if free and queue:
-            sizes = [(waiting[i].width, waiting[i].agreed) for i in queue]
-            for i, now in zip(queue, backfilled(sizes, free, self._ends(), self.round), strict=True):
-                found[i] = self.round if now else NOT_YET
-        return found
-
-    @abstractmethod
-    def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
-        """Return the places of waiting jobs in the order of the queue."""
-
-
-class EasyBackfill(EasyQueue):
-    """EASY backfilling with wall times as announced (`backfilling.backfilled` has the rule and its sources).
+class EasyBackfill(OrderedQueue):
+    """EASY backfilling with wall times as announced (`room` has the rule and its sources).
 
     Not truthful: a wall time below the true one, where nothing is stopped at it, lets a job pass others, more so in a
     queue ordered by them; values are not looked at but for when they end.
@@ -49,7 +23,9 @@ class EasyBackfill(EasyQueue):
     Parameters
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless, stop_at_deadline
-        As of `QueueScheduler`.
+        As of `OrderedQueue`.
+    reserve : {"none", "head", "all", "strict"} or int
+        As of `OrderedQueue`: in order of arrival ``none`` is first fit, and ``strict`` first come, first served.
     order : {"arrival", "request", "class"}
         Who comes first: who arrived first, who requested the shortest wall time, or, of three queues, the urgent one,
         the middle one, then the patient one (`queue_orders`); equal ones by arrival.
@@ -107,17 +83,34 @@ class EasyBackfill(EasyQueue):
             self._keys[x.job] = self._line.place_of(x.job, x.agreed)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Start who is first in the queue, and who may pass; then the round's wall times count."""
+        """Start whom the room of this round takes; then the round's wall times count."""
         found = super().serve(waiting)
         self._line.learn(x.agreed for x in waiting if x.arrival == self.round)
         return found
 
-    def ranked(self, waiting: Sequence[WaitingJob]) -> list[int]:
+    def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
         """Return the places of waiting jobs in the order of the queue."""
         if self._line.order == "arrival":
-            return list(range(len(waiting)))
+            return range(len(waiting))
         return sorted(range(len(waiting)), key=lambda i: self._keys[waiting[i].job])
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)
         self._keys.pop(x.job, None)
+
+
+class ConservativeBackfill(EasyBackfill):
+    """Conservative backfilling: as `EasyBackfill`, with a reservation for every job that waits.
+
+    Reservations are made anew each round in the order of the queue: one may move back where an earlier job, as others
+    end before their wall times, moves ahead.
+    """
+
+    standing: ClassVar[Standing] = Standing(
+        "baseline",
+        "no prices; by wall times nobody in the queue is delayed by those behind it",
+        "wall times in the reports",
+    )
+
+    def __init__(self, capacity: int, horizon: int, *, reserve: Reserve = "all", **queue: Any) -> None:
+        super().__init__(capacity, horizon, reserve=reserve, **queue)

@@ -30,8 +30,8 @@ from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.easy_backfill import EasyQueue
 from marketsched.mechanisms.schedulers.multifactor import age_factor, job_size_factor, kept
+from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
 from marketsched.mechanisms.schedulers.share_tree import ShareTree
 
 HOUR_S = 3600.0
@@ -41,15 +41,15 @@ RULES = ("fair-tree", "classic")
 PLAIN = (0.0, 1.0)  # priority and usage factor of a QOS that says nothing of them
 
 
-class FairShare(EasyQueue):
+class FairShare(OrderedQueue):
     """EASY backfilling in the order of multifactor priority (see the module).
 
     Not truthful: an owner who splits its jobs among several accounts has a share for each.
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless
-        As of `QueueScheduler`.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless, reserve
+        As of `OrderedQueue`.
     rule : {"classic", "fair-tree"}
         Of the fair-share factor: classic, Slurm's ``PriorityFlags=NO_FAIR_TREE``, or fair tree, its default since
         19.05.

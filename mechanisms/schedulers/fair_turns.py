@@ -1,8 +1,8 @@
 """Fair turns: owners in turn by decayed use over share, and inside an owner its own order (`turns`).
 
-Each round the waiting jobs are tried in that order, and whoever fits into the idle nodes starts. Nobody waits for one
-that does not fit, and no run is taken back. There are no prices and no wall times. Values of different owners are never
-compared, so there is no scale to inflate, and ranks do in place of values.
+Each round the waiting jobs are tried in that order, and whoever fits beside the reservation for the first that does
+not (`room`) starts; no run is taken back. There are no prices. Values of different owners are never compared, so there
+is no scale to inflate, and ranks do in place of values.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
+from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 
 KEPT = 0.99  # of use, a round
 
 
-class FairTurns(QueueScheduler):
+class FairTurns(OrderedQueue):
     """Owners in turn, each with its own order of importance (see the module).
 
     Not truthful: one that names a nearer deadline, or another mean, than the true one may start earlier.
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline
-        As of `QueueScheduler`.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline, reserve
+        As of `OrderedQueue`.
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
         part, and an account that is opened later has none.
@@ -102,26 +102,20 @@ class FairTurns(QueueScheduler):
         self._of[x.job] = self.accounts.number_of(x.owner), x.importance
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Try the waiting jobs in their order, and count what runs."""
+        """Start whom the room of this round takes, and count what runs."""
         self.turns.fade()
-        found: list[int | None] = [None if self._hopeless(x) else NOT_YET for x in waiting]
-        runs, free = list(self._running.values()), self.capacity - self.load
-        places = [i for i, each in enumerate(found) if each is not None]
-        if places and free:
-            of = [self._of[waiting[i].job] for i in places]
-            order = self.turns.order(np.array([number for number, _ in of]), np.array([each for _, each in of]))
-            for place in order.tolist():
-                x = waiting[places[place]]
-                if x.width <= free:
-                    found[places[place]] = self.round
-                    free -= x.width
-                    runs.append(x)
-                    if not free:
-                        break
+        found = super().serve(waiting)
+        runs = [*self._running.values(), *(x for x, start in zip(waiting, found, strict=True) if start)]
         if runs:
             owners = np.array([self._of[x.job][0] for x in runs])
             self.turns.count(owners, np.array([x.width for x in runs]))
         return found
+
+    def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
+        """Return the places of waiting jobs: owners in turn, and inside an owner what matters most."""
+        owners, important = zip(*(self._of[x.job] for x in waiting), strict=True)
+        order: list[int] = self.turns.order(np.array(owners), np.array(important)).tolist()
+        return order
 
     def statistics(self) -> dict[str, float]:
         """Return how many owners there are, and how many of them have no part."""

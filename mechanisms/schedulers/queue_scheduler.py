@@ -6,13 +6,15 @@ signals are durations); it is taken as announced. There are no payments.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
-from marketsched.mechanisms.auctions.waiting_job import WaitingJob
+from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Natural, legal
-from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.schedulers.room import Reserve, Room
 
 
 class QueueScheduler(ArrivalMarket):
@@ -34,11 +36,6 @@ class QueueScheduler(ArrivalMarket):
         announced, is dropped, as by Slurm's ``--deadline``. False: it waits until it starts.
     stop_at_deadline : bool
         True: a run is stopped once no completion could be worth anything. False: it goes on.
-
-    Attributes
-    ----------
-    reserved : dict
-        The first round that a waiting job was last promised, by schedulers that promise one.
     """
 
     free_of_charge: ClassVar[bool] = True
@@ -57,7 +54,6 @@ class QueueScheduler(ArrivalMarket):
     ) -> None:
         super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
         self.kill, self.grace, self.drop_hopeless = kill, grace, drop_hopeless
-        self.reserved: dict[JobId, int] = {}
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the wall time (``agreed``), the rounds the job may run, and the last start that could be worth it."""
@@ -73,7 +69,38 @@ class QueueScheduler(ArrivalMarket):
     def _hopeless(self, x: WaitingJob) -> bool:
         return self.drop_hopeless and self.round > x.last_start
 
+
+class OrderedQueue(QueueScheduler):
+    """A queue that tries its jobs in an order; a subclass says in `ranked` which.
+
+    Parameters
+    ----------
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, grace, drop_hopeless, stop_at_deadline
+        As of `QueueScheduler`.
+    reserve : {"none", "head", "all", "strict"} or int
+        For how many of the first jobs that do not fit nodes are reserved (`room`); strict: nobody passes them.
+    """
+
+    @legal
+    def __init__(self, capacity: int, horizon: int, *, reserve: Reserve = "head", **queue: Any) -> None:
+        super().__init__(capacity, horizon, **queue)
+        self.reserve = reserve
+
+    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
+        """Start whom the room of this round takes."""
+        found = [None if self._hopeless(x) else NOT_YET for x in waiting]
+        room = Room(self.capacity - self.load, self._ends, self.reserve, self.max_duration)
+        for i in self.ranked(waiting) if waiting and room.free else ():
+            if found[i] is not None and room.takes(waiting[i].width, waiting[i].agreed):
+                found[i] = self.round
+            if not room.free:
+                break
+        return found
+
+    @abstractmethod
+    def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
+        """Return the places of waiting jobs in the order in which they are tried."""
+
     def _ends(self) -> list[tuple[int, int]]:
-        """Return (first round without it, nodes) of every running job, by wall time."""
-        soon = self.round + 1
-        return [(max(x.start + x.agreed, soon), x.width) for x in self._running.values()]
+        """Return rounds left by wall time, at least 1, and nodes of every run."""
+        return [(max(x.start + x.agreed - self.round, 1), x.width) for x in self._running.values()]

@@ -24,7 +24,7 @@ from marketsched.mechanisms.schedulers.turns import Accounts
 from marketsched.mechanisms.values import RankValue
 
 
-def in_full(jobs, part_of):
+def in_full(jobs, part_of, reserve):
     """Return (round, job) of every start: all is looked up anew in each round."""
     used, running, gone, starts = dict.fromkeys(part_of, 0.0), {}, set(), []
     for now in range(1, HORIZON + 1):
@@ -43,25 +43,32 @@ def in_full(jobs, part_of):
             part, own = part_of[job.owner], used[job.owner]
             return (part == 0, (own + 1) / part if part else own, job.owner, -density_of(job))
 
-        free = NODES - sum(by_name[name].truth.concurrency for name in running)
+        idle, held = np.full(3 * HORIZON, NODES), reserve == "none"
+        for name, start in running.items():
+            idle[now : max(start + max(by_name[name].truth.durations), now + 1)] -= by_name[name].truth.concurrency
         for job in sorted((job for job in waiting if job.name not in hopeless), key=turn):
-            if job.truth.concurrency <= free:
+            wall, width = max(job.truth.durations), job.truth.concurrency
+            first = next(t for t in range(now, 2 * HORIZON) if (idle[t : t + wall] >= width).all())
+            if first == now:
                 running[job.name] = now
-                free -= job.truth.concurrency
                 starts.append((now, job.name))
+            if first == now or not held:
+                idle[first : first + wall] -= width
+                held = held or first > now
         for name in running:
             used[by_name[name].owner] += by_name[name].truth.concurrency
     return starts
 
 
+@pytest.mark.parametrize("reserve", ["none", "head"])
 @pytest.mark.parametrize("parts", [None, {"o0": 1, "o1": 3, "o2": 0, "o3": 2}])
-def test_starts_are_those_of_a_market_written_out_in_full(parts):
+def test_starts_are_those_of_a_market_written_out_in_full(parts, reserve):
     for seed in range(many(12)):
         jobs = drawn_jobs(seed)
-        given = {} if parts is None else {"shares": parts}
+        given = {"reserve": reserve} | ({} if parts is None else {"shares": parts})
         found = [(t, job) for t, _, job in starts_of(played(market_of("fair-turns", jobs, **given), jobs))]
         due = parts or dict.fromkeys(sorted({job.owner for job in jobs}), 1)
-        expected = in_full(jobs, {owner: part / sum(due.values()) for owner, part in due.items()})
+        expected = in_full(jobs, {owner: part / sum(due.values()) for owner, part in due.items()}, reserve)
         assert sorted(found) == sorted(expected)
 
 

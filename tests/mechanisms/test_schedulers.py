@@ -11,7 +11,6 @@ from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.registry import get_mechanism
-from marketsched.mechanisms.schedulers.backfilling import backfilled, plan_kernel
 
 NODES, HORIZON, LONGEST = 5, 60, 6
 LIMITS = {"max_concurrency": NODES, "max_duration": LONGEST, "max_value": 1e6, "max_delay": HORIZON}
@@ -152,32 +151,60 @@ def test_aggressive_backfilling_would_be_caught():
     jobs = [job("A", 1, 3, 4), job("head", 1, 4, 2), job("C", 1, 2, 6), job("D", 1, 1, 6)]
     assert by_brute_force(jobs)[0] == {"A": 1, "head": 5, "D": 1, "C": 7}
     assert starts_of(events_of("easy-backfill", jobs)) == {"A": 1, "head": 5, "D": 1, "C": 7}
-    assert backfilled([(4, 2), (2, 6), (2, 4)], 2, [(5, 3)], 1) == [False, False, True]
 
 
-def test_with_exact_durations_conservative_backfilling_is_first_come():
+def reserving(jobs, reserve):
+    """Return the starts by arrival if so many who do not fit reserve nodes ahead; -1: nobody passes them."""
+    waiting, running, starts = [], [], {}
+    for now in range(1, HORIZON + 1):
+        running = [each for each in running if each[2] > now]
+        waiting += [each for each in jobs if each.arrival == now]
+        busy, left, begun = np.zeros(9 * HORIZON, int), reserve, []  # far beyond all that can be reserved
+        for wall_end, width, _ in running:
+            busy[now : max(wall_end, now + 1)] += width
+        for each in waiting:
+            width, wall = each.truth.concurrency, wall_of(each)
+            first = next(t for t in range(now, 8 * HORIZON) if (busy[t : t + wall] + width <= NODES).all())
+            if first == now:
+                begun.append(each)
+                running.append((now + wall, width, now + each.duration))
+                starts[each.name] = now
+            elif left < 0:
+                break
+            if first == now or left > 0:
+                busy[first : first + wall] += width
+                left -= first > now
+        waiting = [each for each in waiting if each not in begun]
+    return starts
+
+
+DEPTHS = {"none": 0, "head": 1, 2: 2, "all": 10**6, "strict": -1}
+
+
+@pytest.mark.slow_after(20)
+@pytest.mark.parametrize("seed", range(60))
+def test_so_many_who_do_not_fit_reserve_nodes(seed):
+    jobs, rules = drawn_jobs(seed, n=14), {"drop_hopeless": False, "stop_at_deadline": False}
+    for reserve, depth in DEPTHS.items():
+        assert starts_of(events_of("easy-backfill", jobs, reserve=reserve, **rules)) == reserving(jobs, depth), reserve
+    assert events_of("conservative-backfill", jobs) == events_of("easy-backfill", jobs, reserve="all")
+
+
+def test_every_depth_moves_starts():
+    jobs = [drawn_jobs(seed, n=30, last=12) for seed in range(20)]
+    found = [[starts_of(events_of("easy-backfill", each, reserve=depth)) for each in jobs] for depth in DEPTHS]
+    assert all(sum(a != b for a, b in zip(x, y, strict=True)) > 2 for i, x in enumerate(found) for y in found[:i])
+
+
+def test_without_reservations_it_is_first_come_at_no_price():
     for seed in range(100):
-        jobs = drawn_jobs(seed, revealed=True, exact=True)
-        both = [events_of(name, jobs) for name in ("conservative-backfill", "first-come")]
-        assert starts_of(both[0]) == starts_of(both[1]), seed
-        assert len(starts_of(both[0])) > 0
+        jobs = drawn_jobs(seed, n=14)
+        assert events_of("easy-backfill", jobs, reserve="none", kill=False) == events_of("first-come", jobs), seed
 
 
-def test_conservative_backfilling_keeps_every_promise():
-    """No reservation moves back from one round to the next, and some move ahead, as jobs end before their wall time."""
-    ahead = 0
-    for seed in range(100):
-        market = get_mechanism("conservative-backfill", capacity=NODES, horizon=HORIZON, **LIMITS)
-        loop, owners, promised = MarketLoop(market), TruthfulOwners(drawn_jobs(seed)), {}
-        while loop.now <= HORIZON:
-            owners.act(loop)
-            starts = starts_of(loop.clear())
-            for name, start in {**market.reserved, **starts}.items():
-                assert start <= promised.get(name, HORIZON), seed
-                ahead += start < promised.get(name, start)
-            assert promised.keys() <= market.reserved.keys() | starts.keys()  # nobody who has one is dropped
-            promised = dict(market.reserved)
-    assert ahead > 50
+def test_a_depth_is_a_name_or_a_number():
+    with pytest.raises(InvalidParameterError, match=r"reserve = -1: expected .*'strict' or a whole number >= 0"):
+        events_of("fair-share", [], reserve=-1)
 
 
 @pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share"])
@@ -281,17 +308,6 @@ def test_nodes_are_never_oversold_and_nobody_pays(name):
             events = loop.clear()
             assert loop.load <= NODES and all(event.payment == 0 for event in events)
         assert not loop.entries
-
-
-def test_the_kernel_of_reservations_is_the_same_in_plain_python():
-    rng = np.random.default_rng(4)
-    plain = getattr(plan_kernel, "py_func", plan_kernel)
-    for _ in range(50):
-        n = int(rng.integers(1, 8))
-        free, widths, lengths = rng.integers(0, 6, 40), rng.integers(1, 6, n), rng.integers(1, 7, n)
-        latest, planned = rng.integers(-2, 30, n), rng.integers(-1, 20, n)
-        both = [kernel(free.copy(), widths, lengths, latest, planned) for kernel in (plan_kernel, plain)]
-        assert both[0].tolist() == both[1].tolist()
 
 
 def test_what_is_reserved_is_charged_by_reservation():
