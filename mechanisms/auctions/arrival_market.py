@@ -91,6 +91,7 @@ class ArrivalMarket(Rounds):
         self._running: dict[JobId, WaitingJob] = {}
         self._ending: defaultdict[int, list[WaitingJob]] = defaultdict(list)  # by the round that evicts them
         self._stopped: list[WaitingJob] = []  # running jobs that `serve` stops in the current round
+        self._requeued: list[WaitingJob] = []  # and those whose run it takes back
         self._played: RowsPlay | None = None  # of a market that is played by rows
 
     @abstractmethod
@@ -220,7 +221,7 @@ class ArrivalMarket(Rounds):
         dropped, self._waiting, self._arrived = [], [], []
         for x, start in zip(waiting, self.serve(waiting), strict=True):
             if start is None:
-                dropped.append(x)
+                (overdue if self.ran(x) else dropped).append(x)
                 self._leave(x)
             elif start == NOT_YET:
                 self._waiting.append(x)
@@ -228,7 +229,9 @@ class ArrivalMarket(Rounds):
                 x.start = start
                 self._booked[start].append(x)
         overdue += self._stopped
-        self._stopped = []
+        requeued, self._stopped, self._requeued = self._requeued, [], []
+        if requeued:
+            self._waiting = sorted(self._waiting + requeued, key=lambda x: (x.arrival, x.order))
         started = sorted(self._booked.pop(now, ()), key=_order)
         for x in started:
             self._running[x.job] = x
@@ -237,6 +240,7 @@ class ArrivalMarket(Rounds):
         moved = [
             *((x, EventKind.DROP, 0.0) for x in sorted(dropped, key=_order)),
             *((x, EventKind.EVICT, self.charge_stopped(x, now - x.start)) for x in overdue),
+            *((x, EventKind.REQUEUE, 0.0) for x in requeued),
             *((x, EventKind.START, 0.0) for x in started),
         ]
         self._round, self._any_arrival = now + 1, False
@@ -369,6 +373,13 @@ class ArrivalMarket(Rounds):
         """Evict a running job, for use in `serve`: its nodes are on offer in this round."""
         self._leave(x)
         self._stopped.append(x)
+
+    def requeue(self, x: WaitingJob) -> None:
+        """Take the run of a job back, for use in `serve`: its nodes are on offer in this round, and it waits again."""
+        self._ending[self._stop(x)].remove(x)
+        del self._running[x.job]
+        x.start = NOT_YET
+        self._requeued.append(x)
 
     def _leave(self, x: WaitingJob) -> None:
         del self._jobs[x.job]

@@ -2,12 +2,13 @@
 
 Jobs are served by declared value, if they start now and take their expected time, over nodes and expected rounds,
 highest first. Where nodes are missing, running jobs of lower density are evicted, the lowest first, if the newcomer is
-worth ``ratio`` times what they are worth together. What is evicted is lost: no job starts again. There are no prices,
-so that every owner gains by declaring more.
+worth ``ratio`` times what they are worth together. They wait again if they can restart. There are no prices, so that
+every owner gains by declaring more.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -15,8 +16,8 @@ from marketsched.mechanisms.auctions.arrival_market import TOLERANCE
 from marketsched.mechanisms.auctions.hidden_turn import expected_worth
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Positive, legal
-from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.legal import Natural, Positive, legal
+from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
@@ -31,6 +32,8 @@ class LargestValueFirst(QueueScheduler):
         Whether running jobs may be evicted for a more valuable one.
     ratio : float
         How many times the value of those that are evicted it must be worth.
+    most_preemptions : int, optional
+        A job that has been evicted so often is left alone. None: a job may lose its run again and again.
     """
 
     free_of_charge: ClassVar[bool] = True
@@ -50,12 +53,14 @@ class LargestValueFirst(QueueScheduler):
         kill: bool = False,
         preempt: bool = True,
         ratio: Positive = 2.0,
+        most_preemptions: Natural | None = None,
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, kill=kill, **sizes)
-        self.preempt, self.ratio = preempt, ratio
+        self.preempt, self.ratio, self.most_preemptions = preempt, ratio, most_preemptions
         self.takes_back = preempt
-        self._held: dict[object, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
+        self._held: dict[JobId, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
+        self._preempted: Counter[JobId] = Counter()  # how often
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note what starts are worth, too."""
@@ -79,25 +84,25 @@ class LargestValueFirst(QueueScheduler):
             x = waiting[i]
             for victim in self._victims(x.width - free, worth[i], density[i]):
                 free += victim.width
-                self._held.pop(victim.job, None)
-                self.stop(victim)
+                self._preempted[victim.job] += 1
+                (self.requeue if victim.restarts else self.stop)(victim)
             if x.width <= free:
                 found[i] = now
                 free -= x.width
                 self._held[x.job] = (worth[i], density[i])
         return found
 
-    def charge(self, x: WaitingJob) -> float:
-        """Return 0: there are no prices."""
-        self._held.pop(x.job, None)
-        return 0.0
+    def ran(self, x: WaitingJob) -> bool:
+        """Tell whether a job runs, or did before its run was taken back."""
+        return super().ran(x) or x.job in self._preempted
 
     def _victims(self, missing: int, worth: float, density: float) -> list[WaitingJob]:
         """Return the jobs to evict for so many more nodes; none, if that is not worth it or not enough."""
         if missing <= 0 or not self.preempt:
             return []
-        victims, lost = [], 0.0
-        for x in sorted(self._running.values(), key=lambda x: self._held[x.job][1]):
+        victims, lost, most = [], 0.0, self.most_preemptions
+        runs = [x for x in self._running.values() if most is None or self._preempted[x.job] < most]
+        for x in sorted(runs, key=lambda x: self._held[x.job][1]):
             own, its_density = self._held[x.job]
             lost += own
             if its_density >= density or worth < self.ratio * lost:
@@ -107,3 +112,8 @@ class LargestValueFirst(QueueScheduler):
             if missing <= 0:
                 return victims
         return []
+
+    def _leave(self, x: WaitingJob) -> None:
+        super()._leave(x)
+        self._held.pop(x.job, None)
+        self._preempted.pop(x.job, None)

@@ -64,7 +64,12 @@ WHOLE = {  # by name: parameters, each set of which is played
     ],
     "credits": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "carry_rounds": 2.0}],
     "fair-turns": [{"owners": ["owner 0", "owner 2"]}, {"shares": {"owner 0": 3, "owner 1": 1}, "kill": True}],
-    "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.0, "kill": True}],
+    "largest-value-first": [
+        {},
+        {"preempt": False},
+        {"ratio": 1.0, "kill": True},
+        {"ratio": 0.5, "most_preemptions": 2},
+    ],
     "pay-as-bid": [{}],
     "spot": [{}],
     "vcg": [{}],
