@@ -218,7 +218,7 @@ class ArrivalMarket(Rounds):
             self._leave(x)  # its nodes are on offer
             self.give_back(x)
         waiting = self._waiting + sorted(self._arrived, key=_order)
-        dropped, self._waiting, self._arrived = [], [], []
+        dropped, self._waiting, self._arrived = list[WaitingJob](), [], []
         for x, start in zip(waiting, self.serve(waiting), strict=True):
             if start is None:
                 (overdue if self.ran(x) else dropped).append(x)
