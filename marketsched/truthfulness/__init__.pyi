@@ -20,12 +20,9 @@ from .conduct.conduct_audit import audit_conduct as audit_conduct
 from .searches.families import Family as Family
 from .searches.families import default_families as default_families
 from .searches.findings import Deviation as Deviation
-from .searches.findings import Deviations as Deviations
 from .searches.gain_file import replay_gain as replay_gain
 from .searches.own_lies import Misreport as Misreport
 from .searches.own_lies import misreport_from as misreport_from
-from .searches.scoring import score as score
-from .searches.searching import search as search
 from .situations.described import Other as Other
 from .situations.market_at_hand import MarketAtHand as MarketAtHand
 from .situations.situation import Situation as Situation

@@ -11,7 +11,9 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.truthfulness import Situation
+from marketsched.truthfulness import Situation, default_families
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 
 ONE_ROUND = {"capacity": 1, "horizon": 3, "max_delay": 3}
 BIDDER = StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(1, 1, 1.0)])
@@ -60,16 +62,6 @@ class HighestBid:
             told = int(self.bids[job].value.highest * 2**20)
             payment = float(np.random.default_rng([self.noise, told]).uniform(0, 4))
         return Event(self.round - 1, EventKind.COMPLETE, job, self.round, payment)
-
-
-def best_shading(value, laws):
-    """Return (bid, gain) of the best bid below the value, against rivals of these laws: max (v - b) P(all below b).
-
-    A bid must beat the rivals, who submit earlier; just above one of their bids is as low as it gets.
-    """
-    marks = sorted({bid for law in laws for bid, _ in law})
-    chances = [(b, float(np.prod([sum(p for bid, p in law if bid <= b) for law in laws]))) for b in marks]
-    return max(((b, (value - b) * win) for b, win in chances), key=lambda pair: pair[1])
 
 
 class OpenMarket:
@@ -150,3 +142,17 @@ def small_market(seed):
         return PostedPriceMechanism(4, 12, ExponentialPricing(), ExactOracle(), epsilon=-0.25, **limits)
 
     return Situation(market, truth, others, capacity=4, horizon=12, max_delay=7)
+
+
+def on_worlds(situation, lies=None, plays=2000, more=4, **given):
+    """Play lies of one owner on fresh worlds, by default all of the families."""
+    if lies is None:
+        families = default_families(situation.truth, situation.public)
+        lies = [lie for family in families for lie in family.members]
+    return lies_on_worlds([situation], {situation.name: lies}, Budget(plays, None), Budget(more * plays, None), **given)
+
+
+def best_on_worlds(situation, lies=None, **given):
+    """Return the confirmed lie that surely gains most; None: there is none."""
+    found = on_worlds(situation, lies, **given).confirmed
+    return found[0].deviation if found else None

@@ -14,14 +14,15 @@ from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.show.cli import app
-from marketsched.truthfulness import search, situation_of
+from marketsched.truthfulness import situation_of
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
 from marketsched.truthfulness.searches.on_worlds import Claim
-from marketsched.truthfulness.searches.scoring import Scores
+from marketsched.truthfulness.searches.scoring import Score
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from small_mechanisms import best_on_worlds
 
 
 def market(n=24, seed=0, **changes):
@@ -151,8 +152,7 @@ def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
 @pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])
 def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed):
     situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
-    found = search(situation, budget_seconds=None, max_plays=300)
-    lie = found.best(inside_model=True)
+    lie = best_on_worlds(situation, [ScaleValue(0.5)], plays=300)
     assert lie is not None and lie.gain_low > 0.5
     words = contradiction(
         pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Claim(situation, lie, 1.0, 0.1)], None
@@ -199,8 +199,8 @@ def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():
     situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
     evaluator = Evaluator(situation, 0, Budget(None, None))
     made = prepared(situation, "given", ScaleValue(0.9))
-    scores = Scores(evaluator, [made], 0.99, 0.0)
-    scores.play(lambda candidate: None, lambda: None, 10)
-    known = scores.deviation(made)
+    score = Score(evaluator, made, 0.99, 0.0)
+    score.play(10)
+    known = score.deviation()
     assert known.error == 0.0 and known.gain_mean > 0 and not known.confirmed
-    assert known.seems and scores.soonest() is not None
+    assert known.seems and score.left() is not None

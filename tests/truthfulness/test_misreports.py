@@ -109,7 +109,7 @@ def test_all_kinds_are_met_and_known_by_name():
     public = replace(PUBLIC, cluster=cluster)
     met |= {m.kind for f in default_families(TRUTH, replace(PUBLIC, others=(CERTAIN,))) for m in f.members}
     met |= {m.kind for job in jobs for f in default_families(job.truth, public) for m in f.members}
-    beside = {"truthful", "statement", "withdraw-twin"}
+    beside = {"truthful", "statement", "delay-submission", "withdraw-twin"}
     assert met | beside == {lie.kind for lie in KINDS.values()} and not met & beside
 
 

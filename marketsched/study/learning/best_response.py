@@ -1,9 +1,9 @@
 """An owner that searches its best lie with the audit's search, against the others' last reports.
 
-Every few days it takes the others' last reports as given, as the audit does, searches for the
-misreport that pays most (:func:`marketsched.truthfulness.searches.searching.search`), and keeps it until the
-next search. Where all owners do so in turn that is iterated best response. Under a mechanism that is
-truthful a search confirms nothing, and the owner goes on telling the truth.
+Every few days it takes the others' last reports as given, as the audit does, searches for the misreport that pays most
+(:func:`marketsched.truthfulness.searches.on_worlds.lies_on_worlds`), and keeps it until the next search. Where all
+owners do so in turn that is iterated best response. Under a truthful mechanism a search confirms nothing, and the owner
+goes on telling the truth.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.legal import Count, OpenShare, legal
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.study.learning.repeated_market import PlayedDay, RepeatedMarket
-from marketsched.truthfulness.searches.findings import Deviation, Deviations
-from marketsched.truthfulness.searches.own_lies import OwnLie
-from marketsched.truthfulness.searches.searching import search
+from marketsched.truthfulness.searches.evaluation import Budget
+from marketsched.truthfulness.searches.families import Family
+from marketsched.truthfulness.searches.findings import Deviation
+from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.situation import Situation
 
-LOOKS, MORE = 3, 4  # searches, each with so many times the plays of the one before, if there were too few
+MORE = 20  # times the plays of a search: how many more a lie may take that seems to pay, until it is decided
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class BestResponding:
     every : int
         Days between two searches.
     max_plays : int
-        Of one search; where a lie seems to pay and cannot be confirmed in so many, four times as many, twice.
-    families : iterable, optional
-        The lies to try, as for `search`; by default the menu of the market.
+        Of one search; up to 20 times as many more while a lie seems to pay and is not confirmed.
+    families : iterable of Family, Misreport, or object with report(truth, public), optional
+        The lies to try; by default the menu of the market.
     confidence : float
         Of a search: a lie is played only if it is confirmed to pay.
     rng : Generator
@@ -92,29 +93,23 @@ class BestResponding:
         own = [place for place, job in enumerate(played.day.jobs) if job.owner == owner]
         if self._days % self.every == 0 and own:
             situation = _situation(market, played, own[int(self._rng.integers(len(own)))])
-            # As they stand in the menu: the optimiser is to change nothing about them.
-            families = [OwnLie(s) for s in market.menu.strategies] if self._families is None else self._families
-            best = self._searched(situation, families).best(inside_model=True)
+            best = self._best(situation, market.menu.strategies if self._families is None else self._families)
             self.strategy = Truthful() if best is None else _AsStrategy(best.misreport)
             self.found.append((self._days, best))
         self._days += 1
 
-    def _searched(self, situation: Situation, families: list[Any]) -> Deviations:
-        """Search, with more plays if they were too few to confirm what seems to pay."""
-        seed = int(self._rng.integers(2**31))
-        for factor in (MORE**look for look in range(LOOKS)):
-            deviations = search(
-                situation,
-                budget_seconds=None,
-                max_plays=self.max_plays * factor,
-                confidence=1 - (1 - self.confidence) / LOOKS,
-                seed=seed,
-                families=families,
-            )
-            seems = any(tried.gain > 0 and tried.inside_model for tried in deviations.tried)
-            if deviations.best(inside_model=True) is not None or not seems:
-                break
-        return deviations
+    def _best(self, situation: Situation, families: Iterable[Any]) -> Deviation | None:
+        """Return the confirmed lie inside the model that pays most; None: there is none."""
+        lies = [lie for i, given in enumerate(families) for lie in Family.of(i, given).members if lie.inside_model]
+        found = lies_on_worlds(
+            [situation],
+            {situation.name: lies},
+            Budget(self.max_plays, None),
+            Budget(MORE * self.max_plays, None),
+            confidence=self.confidence,
+            seed=int(self._rng.integers(2**31)),
+        )
+        return found.confirmed[0].deviation if found.confirmed else None
 
 
 def _situation(market: RepeatedMarket, played: PlayedDay, place: int) -> Situation:

@@ -63,7 +63,7 @@ def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
                 f"{type(view.relaxed).__name__}: its prices depend on the report: {width} nodes for {column + 1} "
                 f"rounds from round {first + row} on cost {part[row, column]:g} where {n_starts} starts and "
                 f"{n_durations} durations are asked for, and {whole[row, column]:g} where {limits.max_delay} and "
-                f"{limits.max_duration} are: expected one table for all; truthfulness.search takes any mechanism"
+                f"{limits.max_duration} are: expected one table for all; marketsched.audit takes any mechanism"
             )
 
 

@@ -145,7 +145,7 @@ def _entry(menu: Any, name: str, place: tuple[int, ...], ours: NDArray[Any], the
 
 def lies_of(truth: StatementOfWork, public: PublicInformation, count: int, rng: np.random.Generator) -> list[Lie]:
     """Return different legal misreports inside the model, in words and as reports; fewer if there are fewer."""
-    members = [member for family in default_families(truth, public) for member in family.members if member.inside_model]
+    members = [member for family in default_families(truth, public) for member in family.members]
     found: list[Lie] = []
     seen = [truth]
     longest = public.max_duration or public.horizon

@@ -222,7 +222,7 @@ def require_menu(mechanism: Any) -> None:
     if not isinstance(mechanism, PostedPriceMechanism):
         raise InvalidParameterError(
             f"{type(mechanism).__name__} posts no menu at birth, and none at arrival that is kept: expected a "
-            "PostedPriceMechanism, or keep_menus; truthfulness.search takes any mechanism"
+            "PostedPriceMechanism, or keep_menus; marketsched.audit takes any mechanism"
         )
     changed = changed_members(mechanism, PostedPriceMechanism)
     if type(mechanism._planner) is not Planner:
@@ -230,7 +230,7 @@ def require_menu(mechanism: Any) -> None:
     if changed:
         raise InvalidParameterError(
             f"mechanism = {type(mechanism).__name__}: it changes {', '.join(changed)} of PostedPriceMechanism, which "
-            "the certificate relies on: expected the mechanism as it is; truthfulness.search takes any mechanism"
+            "the certificate relies on: expected the mechanism as it is; marketsched.audit takes any mechanism"
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.conduct import Conduct, plain
-from marketsched.agents.lies import Combination, Misreport, PublicInformation, Truthful
+from marketsched.agents.lies import Misreport, PublicInformation, Truthful
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, MechanismFault
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.searches.processor import processor_seconds
@@ -312,11 +312,7 @@ def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidat
         truth, public = situation.truth, situation.public
         conduct = misreport.conduct(truth, truth, public)
         for statement in conduct.statements:
-            if not callable(statement.report):
-                situation.check(statement.report)
-        inside = inside_part(misreport)
-        if inside is not None and inside.conduct(truth, truth, public).key == conduct.key:
-            misreport = inside
+            situation.check(statement.report)
         return Candidate(misreport, conduct, family)
     except InvalidReportError as error:
         own = not misreport.kind
@@ -324,14 +320,6 @@ def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidat
     except Exception as error:
         what = str(error) if isinstance(error, MarketschedError) else f"{type(error).__name__}: {error}"
         return Failure(_words(misreport, situation), what)
-
-
-def inside_part(misreport: Misreport) -> Misreport | None:
-    """Return a combination without its last part, if that part alone goes beyond the model; None: for all others."""
-    if not isinstance(misreport, Combination) or misreport.inside_model:
-        return None
-    parts = misreport.parts[:-1]
-    return parts[0] if len(parts) == 1 else Combination(parts)
 
 
 def _words(misreport: Misreport, situation: Reporter) -> str:

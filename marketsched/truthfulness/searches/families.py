@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from marketsched.agents.lies import (
     Combination,
     CopyLaw,
     CutDeadline,
-    DelaySubmission,
     EndValue,
     InflateConcurrency,
     LeaveOut,
@@ -43,7 +42,7 @@ from marketsched.agents.lies import (
     Withdraw,
 )
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.searches.own_lies import OwnLie, misreport_of
+from marketsched.truthfulness.searches.own_lies import misreport_of
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 
 POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
@@ -126,24 +125,9 @@ def default_families(truth: StatementOfWork, public: PublicInformation) -> list[
         ("leave-out", _left_out(truth)),
         ("pairs", _pairs(truth, public)),
         ("withdrawal", map(Withdraw, _waits(truth))),
-        ("delay", map(DelaySubmission, _delays(truth, public))),
     ]
     families = [Family(name, tuple(members)) for name, members in grids]
     return [family for family in families if family.members]
-
-
-def paired(best: Sequence[Misreport]) -> list[Misreport]:
-    """Return all pairs of different kinds of misreports, one that goes beyond the model in the last place."""
-    found: list[Misreport] = []
-    for pair in combinations(best, 2):
-        first, second = sorted(pair, key=lambda m: (not m.inside_model, m.kind not in _BY_POINT))
-        single = not isinstance(first, (Combination, OwnLie)) and not isinstance(second, (Combination, OwnLie))
-        if single and first.kind != second.kind and first.inside_model:
-            found.append(Combination((first, second)))
-    return found
-
-
-_BY_POINT = {"move-mass", "leave-out"}  # name points of the true law: before anything that changes them
 
 
 def interleaved(families: Sequence[Family]) -> Iterator[tuple[Family, Misreport]]:
@@ -258,11 +242,6 @@ def _pairs(truth: StatementOfWork, public: PublicInformation) -> list[Misreport]
     crossed = [*((v, d) for v in value for d in hurry), *((v, d) for v in value for d in length)]
     with_nodes = [(wider, other) for other in (*value, *length, *hurry)]
     return [Combination(pair) for pair in [*with_nodes, *crossed]]
-
-
-def _delays(truth: StatementOfWork, public: PublicInformation) -> list[int]:
-    most = min(public.max_delay - 1, public.horizon - truth.birth)
-    return [k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if k <= most]
 
 
 def _waits(truth: StatementOfWork) -> list[int]:

@@ -29,7 +29,7 @@ from marketsched.truthfulness.searches.evaluation import (
     prepared,
 )
 from marketsched.truthfulness.searches.findings import Deviation, Tried
-from marketsched.truthfulness.searches.scoring import Scores
+from marketsched.truthfulness.searches.scoring import Score
 from marketsched.truthfulness.situations.situation import Situation
 
 HEATS = ((1, 1 << 30), (3, 40), (8, 12), (24, 6), (64, 3))  # worlds after each, and how many lies play in it
@@ -94,7 +94,7 @@ class OnWorlds:
 
 @dataclass(eq=False)
 class _Runner:
-    """A lie in the race; `Scores` has what its gain can be at the least, and whether it seems to pay."""
+    """A lie in the race; `Score` has what its gain can be at the least, and whether it seems to pay."""
 
     evaluator: Evaluator
     candidate: Candidate
@@ -253,24 +253,25 @@ def _scored(
     try:
         runner = _in_all_worlds(runner) or runner
         evaluator, candidate = runner.evaluator, runner.candidate
-        scores = Scores(evaluator, [candidate], confidence, runner.tolerance)
-        scores.play(lambda failed: found.failures.append(str(failed.failure)), tell, LEAST)
-        while (soon := scores.soonest()) is not None and more.used < 1.0:
+        score = Score(evaluator, candidate, confidence, runner.tolerance)
+        score.play(LEAST, tell)
+        while (worlds := score.left()) is not None and more.used < 1.0:
             left = more.plays_left
-            if left is not None and 2 * soon[0] > HOPELESS * left:
+            if left is not None and 2 * worlds > HOPELESS * left:
                 break
             own = more.rest()
-            scores.go_on(candidate, own)
+            score.go_on(own)
             more.plays += own.plays
             budget.cut |= own.cut
             tell()
     except TruthFails as error:
         found.truth_fails[runner.evaluator.situation.name] = str(error)
         return None
-    if not scores.finalists:
+    if score.failed:
+        found.failures.append(str(candidate.failure))
         return None
-    power = math.nan if evaluator.exact else scores.detectable(candidate, detectable) / runner.value
-    return Claim(evaluator.situation, scores.deviation(candidate), evaluator.truthful, power)
+    power = math.nan if evaluator.exact else score.detectable(detectable) / runner.value
+    return Claim(evaluator.situation, score.deviation(), evaluator.truthful, power)
 
 
 def _in_all_worlds(runner: _Runner) -> _Runner | None:

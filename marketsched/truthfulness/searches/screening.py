@@ -205,10 +205,10 @@ class Screening:
         self.found.plays = self.budget.plays
 
     def families(self) -> None:
-        """Play the list of all lies inside the model, from another place on for each owner: many have a turn."""
+        """Play the list of all lies, from another place on for each owner: many have a turn."""
         lists = []
         for k, owner in enumerate(self.found.owners):
-            families = [one for one in default_families(owner.truth, owner.public) if one.members[0].inside_model]
+            families = default_families(owner.truth, owner.public)
             lies = [lie for _, lie in interleaved(families) if lie not in SCREENED]
             turn = k * STRIDE % max(1, len(lies))
             lists.append((owner, [*lies[turn:], *lies[:turn]]))

@@ -433,7 +433,7 @@ def test_a_moment_without_submissions():
 
 def test_a_mechanism_without_a_menu_is_sent_to_the_search():
     limits = {"max_concurrency": 1, "max_duration": 2, "max_value": 10.0, "max_delay": 6}
-    with pytest.raises(InvalidParameterError, match=r"FirstCome.*truthfulness\.search"):
+    with pytest.raises(InvalidParameterError, match=r"FirstCome.*marketsched\.audit"):
         certify(FirstCome(1, 8, 0.0, **limits), FLEXIBLE)
 
 
@@ -449,6 +449,6 @@ class Renamed(PostedPriceMechanism):
 def test_a_changed_mechanism_is_not_vouched_for():
     arguments = (1, 8, PostedPricing([0.0]), ExactOracle())
     limits = {"max_concurrency": 1, "max_duration": 2, "max_value": 10.0, "max_delay": 6}
-    with pytest.raises(InvalidParameterError, match=r"PaysTheReport: it changes complete .*truthfulness\.search"):
+    with pytest.raises(InvalidParameterError, match=r"PaysTheReport: it changes complete .*marketsched\.audit"):
         certify(PaysTheReport(*arguments, **limits), FLEXIBLE)
     assert certify(Renamed(1, 8, PostedPricing([0.0]), ExactOracle(), **limits), FLEXIBLE).regret_upper == 0.0

@@ -79,7 +79,7 @@ def test_one_owner_of_each_part():
 
 
 def test_a_mechanism_without_a_menu():
-    with pytest.raises(InvalidParameterError, match=r"FirstCome.*truthfulness\.search"):
+    with pytest.raises(InvalidParameterError, match=r"FirstCome.*marketsched\.audit"):
         certify_owners(SMALL | {"mechanism": {"name": "first-come"}}, 2)
 
 
