@@ -22,9 +22,7 @@ from typing import Any, ClassVar
 
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.mechanism import Event, JobId, Standing
-from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
-from marketsched.mechanisms.resources.nodes_ahead import NodesAhead
 from marketsched.mechanisms.schedulers.queue_orders import Line, Order
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
 from marketsched.mechanisms.signals import Signals
@@ -78,7 +76,6 @@ class ClusterEasyBackfill(WallTimeMarket):
     (['A', 'D'], {'head': 4})
     """
 
-    nodes: NodesAhead
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; the first in the queue is held a place on nodes, and never delayed by those behind it",
@@ -102,7 +99,6 @@ class ClusterEasyBackfill(WallTimeMarket):
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
-        self.nodes = NodesAhead(self.cluster)
         self._line = Line(order, max_duration, classes)
         self._came: list[int] = []  # wall times of this round
         self.reserved: dict[JobId, int] = {}
@@ -146,36 +142,6 @@ class ClusterEasyBackfill(WallTimeMarket):
                     head = each
             elif has_room:  # a place is sought only if it may keep somebody out
                 if not self.reserved:
-                    self.reserved[head.x.job] = self._hold(head)
-                self._pass(each, now, events)
+                    self.reserved[head.x.job] = self._hold(head, range(len(head.wants)))
+                self._start_soonest(each, now, events)
         self.nodes.let_go()
-
-    def _hold(self, head: WallJob) -> int:
-        """Hold a place for the head of the queue; return the round from which on it is held.
-
-        Even if by wall times it is too late for the head then: runs may end earlier.
-        """
-        pools = {wanted.pool for wanted in head.wants}
-        ends = [
-            (each.booking.start + each.booking.length, each.run)
-            for each in self._present.values()
-            if each.run is not None and each.booking is not None and each.run.wanted.pool in pools
-        ]
-
-        def ways(then: int) -> list[list[tuple[int, Wanted]]]:
-            rows = head.in_time(then) or head.ways
-            return [[(row, head.wants[row]) for row in way] for way in rows]
-
-        return self.nodes.hold(ways, ends)
-
-    def _pass(self, each: WallJob, now: int, events: list[Event]) -> None:
-        """Start a job behind the head if that does not delay the head."""
-        for way in each.in_time(now):
-            beyond = now + self._booked_rounds(each, way[0], now) > self.nodes.then
-            find = self.nodes.best_beside if beyond else self.nodes.best
-            found = find((row, each.wants[row]) for row in way)
-            if found is not None:
-                self._begin(each, *found, now, events)
-                if beyond and each.run is not None:
-                    self.nodes.keep(each.run)
-                return

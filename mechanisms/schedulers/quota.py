@@ -3,10 +3,12 @@
 Each owner's jobs wait in a queue, first in, first out. Of the queues' heads those go first that stay within their
 quota, then those of the queue whose share of what is borrowed (`quota_tree`) is least once the head has started, then
 the one that came first; in a tree of cohorts the same choice is made at each cohort. A head that does not fit lets
-those behind it pass, but in a *strict* queue. A head within its queue's quota that finds the nodes lent away takes them
-back: from queues of its tree that borrow, the largest share first, the latest start first, and only from runs that have
-lasted for the minimum. A preempted job keeps its place in its queue and starts again from the beginning. Values are not
-looked at but for when they end (`wall_times`).
+those behind it pass, but in a *strict* queue. While the first job of the queue with the least share, of equal ones the
+first to come, finds no nodes, a place is held for it by wall times, and others start only beside that (``reserve``). A
+head within its queue's quota that finds the nodes lent away takes them back: from queues of its tree that borrow, the
+largest share first, the latest start first, and only from runs that have lasted for the minimum. A preempted job keeps
+its place in its queue and starts again from the beginning. Values are not looked at but for when they end
+(`wall_times`).
 
 Not modelled of Kueue: priorities of workloads, preemption among borrowers, topology, partial admission.
 """
@@ -14,7 +16,7 @@ Not modelled of Kueue: priorities of workloads, preemption among borrowers, topo
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, shortened
 from marketsched.mechanisms.legal import Amount, Count, Positive, legal
@@ -47,6 +49,8 @@ class Quota(WallTimeMarket):
         The queue of owners whom no queue names. Empty: each has a queue without quota in the root.
     min_run_hours : float
         The time, hours, for which a run cannot be preempted; 1. It bounds how often a job is preempted.
+    reserve : {"head", "none"}
+        Whether a place is held for the first job of the queue with the least share.
     kind_weights : mapping of str to float, optional
         Weights of kinds of nodes in shares; 1 where none is given.
     owners : iterable of hashable, optional
@@ -103,6 +107,7 @@ class Quota(WallTimeMarket):
         cohorts: Mapping[str, Any] | None = None,
         others: str = "",
         min_run_hours: Amount = 1.0,
+        reserve: Literal["head", "none"] = "head",
         kind_weights: Mapping[str, Any] | None = None,
         owners: Iterable[Hashable] = (),
         round_seconds: float | None = None,
@@ -127,6 +132,8 @@ class Quota(WallTimeMarket):
             raise InvalidParameterError(place="others", value=others, legal=shortened(legal))
         self._others, self._min_run = others, min_run_hours * HOUR_S / (round_seconds or ROUND_S)  # rounds
         self._held: dict[JobId, tuple[QuotaNode, Demand]] = {}  # by running job
+        self.reserve = reserve
+        self._due: WallJob | None = None  # for which a place was held in the last round
 
     @staticmethod
     def wants_owners(queues: object = None, others: str = "", **_: object) -> bool:
@@ -158,19 +165,42 @@ class Quota(WallTimeMarket):
         for job in reversed(self._present.values()):
             if job.run is None:
                 lines.setdefault(self.queue_of(job.x.owner), []).append(job)
+        if lines and self.reserve == "head":
+            self._serve_first(lines, now, events)
         heads = {queue: head for queue, line in lines.items() if (head := self._head(queue, line, now)) is not None}
         while (queue := self._first(heads)) is not None:
             head, line = heads.pop(queue), lines[queue]
             rows = [row for row in head.rows if queue.fits(self._demand(head.job, row))]  # others have started since
             if self._start(head.job, rows, now, events) or (not head.rows and self._reclaim(queue, head, now, events)):
                 line.pop()
+                if not head.rows and self._due is not None and self._due.run is None:
+                    self._hold(self._due, self._usable(self._due))  # anew: runs are gone
             elif not head.rows:
                 _pass_over(queue, line)
             if (after := self._head(queue, line, now)) is not None:  # also where its room has gone meanwhile
                 heads[queue] = after
+        self.nodes.let_go()
         return self._next_round(events)
 
     # -- one round ------------------------------------------------------------------------------------------
+
+    def _serve_first(self, lines: Mapping[QuotaNode, list[WallJob]], now: int, events: list[Event]) -> None:
+        """Hold a place for the first job of the queue with the least share; once it has nodes, it goes first."""
+        queue = min(lines, key=lambda queue: (queue.share(), lines[queue][-1].turn))
+        job, before, self._due = lines[queue][-1], self._due, None
+        rows = self._usable(job)
+        if rows and self.nodes.best((row, job.wants[row]) for row in rows) is None:
+            self._due = job
+            self._hold(job, rows)
+        elif job is before:
+            ways = ([row for row in way if queue.fits(self._demand(job, row))] for way in job.in_time(now))
+            if any(self._start(job, way, now, events) for way in ways):
+                lines[queue].pop()
+
+    def _usable(self, job: WallJob) -> list[int]:
+        """Return the options of a job that its queue could have if nobody else used anything."""
+        queue = self.queue_of(job.x.owner)
+        return [row for way in job.ways for row in way if queue.may_use(self._demand(job, row))]
 
     def _head(self, queue: QuotaNode, line: list[WallJob], now: int) -> Head | None:
         """Return the first job of a queue that can start or reclaim; drop from the line those that cannot now."""
@@ -180,7 +210,7 @@ class Quota(WallTimeMarket):
                 for way in job.in_time(now):
                     demands = [(row, self._demand(job, row)) for row in way]
                     able = [(row, own) for row, own in demands if queue.borrows(own) == borrows and queue.fits(own)]
-                    if self.nodes.best((row, job.wants[row]) for row, _ in able) is not None:
+                    if self._room_for(job, [row for row, _ in able], now) is not None:
                         return Head.of(queue, job, [row for row, _ in able], able[0])
                     options += [] if borrows else [each for each in demands if not queue.borrows(each[1])]
             if options and queue.reclaims:
@@ -217,6 +247,8 @@ class Quota(WallTimeMarket):
         for job in gone:
             self._put_back(job)
             self._requeue(job, now, events)
+        if enough:
+            self.nodes.let_go()  # quotas go before places that are held
         return enough and self._start(head.job, [row], now, events)
 
     def _borrowers(self, queue: QuotaNode, demand: Demand, now: int) -> list[WallJob]:

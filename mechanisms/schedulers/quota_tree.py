@@ -81,6 +81,10 @@ class QuotaNode:
         """Tell whether so much more may be used."""
         return all(amount <= self.available(cell) for cell, amount in demand)
 
+    def may_use(self, demand: Demand) -> bool:
+        """Tell whether so much more could be used if nobody else used anything."""
+        return all(self.used[cell] + amount <= self.available(cell, used=False) for cell, amount in demand)
+
     def borrows(self, demand: Demand, more: float = 1.0) -> bool:
         """Tell whether its use with so much more (0: without) is beyond its quota in a cell of the demand."""
         return any(self.used[cell] + more * amount > self.subtree[cell] for cell, amount in demand)

@@ -6,13 +6,16 @@ least over is taken, and none with which even the shortest run would end too lat
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.mechanism import Event
+from marketsched.mechanisms.resources.calendars import Placed
 from marketsched.mechanisms.resources.known import Known
+from marketsched.mechanisms.resources.nodes_ahead import NodesAhead, Ways
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket, facts_of
 
 
@@ -37,7 +40,12 @@ class WallJob(NodeJob):
 class WallTimeMarket(NodesMarket[WallJob]):
     """What such markets share; parameters as of `NodesMarket`."""
 
+    nodes: NodesAhead
     free_of_charge: ClassVar[bool] = True
+
+    def __init__(self, *args: Any, **sizes: Any) -> None:
+        super().__init__(*args, **sizes)
+        self.nodes = NodesAhead(self.cluster)
 
     def _account_of(self, x: WaitingJob) -> int:
         """Return the place of a job's owner; 0 where owners count for nothing."""
@@ -54,3 +62,41 @@ class WallTimeMarket(NodesMarket[WallJob]):
     def _start_soonest(self, each: WallJob, now: int, events: list[Event]) -> bool:
         """Start a job in the first of its ways that has room; tell whether it did."""
         return any(self._start(each, way, now, events) for way in each.in_time(now))
+
+    def _start(self, each: WallJob, rows: Iterable[int], now: int, events: list[Event]) -> bool:
+        """Start a job with one of these options, of equal wall times, if that takes no place which is held."""
+        rows = list(rows)
+        found = self._room_for(each, rows, now)
+        if found is None:
+            return False
+        beyond = self._beyond(each, rows, now)
+        self._begin(each, *found, now, events)
+        if beyond and each.run is not None:
+            self.nodes.keep(each.run)
+        return True
+
+    def _room_for(self, each: WallJob, rows: list[int], now: int) -> tuple[int, Placed] | None:
+        find = self.nodes.best_beside if self._beyond(each, rows, now) else self.nodes.best
+        return find((row, each.wants[row]) for row in rows)
+
+    def _beyond(self, each: WallJob, rows: list[int], now: int) -> bool:
+        """Tell whether a run that starts now would last until a place is held."""
+        return bool(rows) and 0 < self.nodes.then < now + self._booked_rounds(each, rows[0], now)
+
+    def _hold(self, head: WallJob, rows: Container[int]) -> int:
+        """Hold a job a place with one of these options; return the round from which on it is held.
+
+        Even if by wall times it is too late for the job then: runs may end earlier.
+        """
+        pools = {wanted.pool for wanted in head.wants}
+        ends = [
+            (each.booking.start + each.booking.length, each.run)
+            for each in self._present.values()
+            if each.run is not None and each.booking is not None and each.run.wanted.pool in pools
+        ]
+
+        def wanted(ways: list[list[int]]) -> Ways:
+            found = ([(row, head.wants[row]) for row in way if row in rows] for way in ways)
+            return [way for way in found if way]
+
+        return self.nodes.hold(lambda then: wanted(head.in_time(then)) or wanted(head.ways), ends)

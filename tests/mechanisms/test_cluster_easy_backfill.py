@@ -92,8 +92,8 @@ def in_rounds(events):
 class WhoeverFits(ClusterEasyBackfill):
     """The negative control: it seeks a place for the head, and lets everybody have it."""
 
-    def _pass(self, each, now, events):
-        self._start_soonest(each, now, events)
+    def _beyond(self, each, rows, now):
+        return False
 
 
 def gangs(rng, cluster, n=60):

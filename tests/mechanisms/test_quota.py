@@ -93,6 +93,15 @@ def test_a_strict_queue_lets_no_job_pass_its_head(strict, order):
     assert "".join(name for _, name in starts_of(market, jobs)) == order
 
 
+@pytest.mark.parametrize(("reserve", "wide"), [("head", 5), ("none", 17)])
+@pytest.mark.parametrize("queues", [{}, {"eve": {"nominal": 1}}])  # Eve takes a node back while a place is held
+def test_a_place_is_held_for_a_wide_job_that_is_first(queues, reserve, wide):
+    jobs = [hidden("A", "x", 1, 3, 4), hidden("B", "y", 2, 4, 4), hidden("C", "z", 3, 1, 8), hidden("D", "z", 9, 1, 8)]
+    jobs += [hidden("E", "eve", 4, 1, 1)] if queues else []
+    starts = {name: when for when, name in starts_of(market_of(queues=queues, reserve=reserve), jobs)}
+    assert starts["B"] == wide and starts["C"] == (9 if reserve == "head" else 3)
+
+
 def test_lent_and_borrowed_nodes_keep_to_their_limits():
     queues = {"a": {"nominal": 2, "borrow": 1}, "b": {"nominal": 2, "lend": 1}}
     assert starts_of(market_of(queues=queues), [hidden(f"a{i}", "a", 1, 1, 9) for i in range(4)])[:4] == [
