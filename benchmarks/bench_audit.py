@@ -134,7 +134,7 @@ def plays() -> Iterator[Row]:
     for mechanism, alone in SEARCHED.items():
         scenario = named_mechanisms(Scenario.load("stochastic-mix"), [mechanism])[0].scenario
         situation = situation_of(scenario, 250, nobody_later=alone)
-        situation.stage.warm_up()
+        situation.utility(situation.truth, 0)  # compiles
         short, whole = (_each(situation, play) for play in (situation.short_plays.play, situation.stage.play))
         assert short[1] == whole[1], "short plays end otherwise"
         yield Row(f"audit.plays_per_second_stochastic-mix_{mechanism}", len(short[1]) / short[0], "1/s")

@@ -302,7 +302,7 @@ def test_a_mechanism_that_cannot_be_pickled_is_played_from_the_start():
         other = random_situation(unpicklable, 1, history=history)
         for seed in range(10):
             assert other.play(other.truth, seed) == plain_one.play(plain_one.truth, seed)
-        assert all(turn.market is None for turn in other.stage._turns.kept.values())
+        assert all(turn.market is None for turn in other.stage._turns.values())
 
 
 # --- errors -----------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ class Evaluator:
         ``first`` are candidates to look at; should the mechanism draw later, `gain` still notices.
         """
         listed = self.situation.stage.worlds(MOST_WORLDS)
-        if listed is None or not self.situation.stage.repeatable:
+        if listed is None:
             return
         for candidate in [self.truth, *first]:
             for world in (listed[0][0], listed[-1][0]):
@@ -252,8 +252,7 @@ class Evaluator:
         return self._worlds[place]
 
     def _play(self, candidate: Candidate, world: World) -> Played:
-        told_apart = world.key is not None and self.situation.stage.repeatable
-        key = (candidate.key, world.key) if told_apart and world.key is not None else None
+        key = None if world.key is None else (candidate.key, world.key)
         if key is not None and key in self._memory:
             self.budget.check()
             return self._memory[key]

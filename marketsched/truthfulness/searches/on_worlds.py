@@ -197,7 +197,6 @@ def _runners(
         evaluator = Evaluator(situation, seed, budget)
         made = [prepared(situation, "worlds", lie) for lie in lies.get(situation.name, ())]
         own = {c.key: c for c in made if isinstance(c, Candidate) and c.key != evaluator.truth.key}
-        situation.stage.warm_up()
         runners += [_Runner(evaluator, candidate, tolerance) for candidate in own.values()]
     return runners
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -18,11 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marketsched.agents.conduct import Attempt, Conduct, plain
+from marketsched.agents.conduct import Attempt, Conduct
 from marketsched.agents.loop import NEVER, Entry, Fate, MarketLoop
 from marketsched.agents.playing import play
 from marketsched.agents.resubmission import second_statement
-from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.described import Described
@@ -32,7 +30,6 @@ from marketsched.truthfulness.situations.guarded_market import (
     no_collection,
     snapshot,
 )
-from marketsched.truthfulness.situations.kept_markets import FromMarket, KeptMarkets
 from marketsched.truthfulness.situations.lotteries import (
     Lottery,
     LotteryOutcome,
@@ -44,8 +41,7 @@ from marketsched.truthfulness.situations.lotteries import (
 )
 from marketsched.truthfulness.situations.streams import MECHANISM, OTHERS, OWNER, stream, stream_of_run
 
-REPEATED = 3  # worlds that are played twice
-WARMING = 32  # worlds among which one is looked for in which the owner arrives
+KEPT_TURNS = 256  # the last ones, of worlds without a history
 TOLD_APART = 4096  # worlds: if there are more, it is not asked whether two of them are the same
 
 
@@ -84,7 +80,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class _Turn(FromMarket):
+class _Turn:
     """A market at the beginning of a round, or at the owner's turn in it."""
 
     market: Snapshot | None  # None: it cannot be pickled
@@ -108,9 +104,8 @@ class Stage:
             self.born[other.law.birth].append(i)
         self._known: dict[int, Lottery] = {}
         self._owner = of_statement(situation.truth)
-        self._turns: KeptMarkets[tuple[object, int], _Turn] = KeptMarkets()
+        self._turns: dict[tuple[object, int], _Turn] = {}
         self._open_in: tuple[World, int, Mapping[str, Fate]] | None = None
-        self._warm = False
         self._past = None if situation.history is None else self._draw(situation.history, NEVER)
         self._adopted: Snapshot | None = None
 
@@ -211,41 +206,8 @@ class Stage:
         return Played(attempt.worth * s.worth(attempt.completion), attempt.payment, attempt.completion, market.drew)
 
     def adopt(self, turn: Snapshot) -> None:
-        """Take the market at the owner's turn from the run that is the history, instead of playing its rounds again.
-
-        Of a mechanism that ends the same when it is played again, which is then not asked here.
-        """
+        """Take the market at the owner's turn from the run that is the history, instead of playing its rounds again."""
         self._adopted = turn
-        self.repeatable = True
-
-    @cached_property
-    def repeatable(self) -> bool:
-        """False if two plays of one world end differently: the mechanism draws from a source of its own.
-
-        Looked at in a few worlds, under the truth, and only where equal worlds can be recognised.
-        """
-        conduct, twin = plain(self.situation.truth, self.situation.truth.concurrency), Stage(self.situation)
-        try:
-            if self._told_apart is None:
-                return True  # not asked
-            worlds = [self.world(k) for k in range(REPEATED)]
-            return all(self.play(conduct, world) == twin.play(conduct, world) for world in worlds)
-        except (MechanismFault, InvalidReportError):
-            return True  # comes up again when the truth is played
-
-    def warm_up(self) -> None:
-        """Play the truth once in a world in which the owner arrives: data that are compiled or built once then exist.
-
-        A mechanism at fault is not named here; the next play of the truth does.
-        """
-        if self._warm:
-            return
-        self._warm = True
-        conduct = plain(self.situation.truth, self.situation.truth.concurrency)
-        with suppress(MechanismFault, InvalidReportError):
-            world = next((w for w in map(self.world, range(WARMING)) if w.owner.arrival is not None), None)
-            if world is not None:
-                self.play(conduct, world)
 
     def at_turn(self, world: World) -> GuardedMarket:
         """Return a copy of the market at the owner's turn."""
@@ -278,12 +240,16 @@ class Stage:
 
     def _turn(self, past: World, first: int) -> _Turn:
         key = (past.seed if past.picks is None else past.key, first)
-        turn = self._turns.get(key)
-        if turn is None:
-            if self._adopted is not None and first == self.situation.truth.birth:
-                return self._turns.keep(key, _Turn(self._adopted, self._left(self._adopted.copy())))
+        if key in self._turns:
+            return self._turns[key]
+        if self._adopted is not None and first == self.situation.truth.birth:
+            turn = _Turn(self._adopted, self._left(self._adopted.copy()))
+        else:
             market = self._played_until(past, first)
-            turn = self._turns.keep(key, _Turn(snapshot(market), {} if self._past is None else self._left(market)))
+            turn = _Turn(snapshot(market), {} if self._past is None else self._left(market))
+        if len(self._turns) >= KEPT_TURNS:
+            del self._turns[next(iter(self._turns))]
+        self._turns[key] = turn
         return turn
 
     def _played_until(self, world: World, first: int) -> GuardedMarket:
