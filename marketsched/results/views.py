@@ -110,8 +110,8 @@ class View(Group):
 
 WARNING = "NOTE: "
 FIRST_OF_LOG = (  # the rest with --details
-    "source", "nodes", "load", "rule", "values", "deadlines", "rows left out", "jobs left out", "runs left out: wider",
-    "runs cut",
+    "source", "nodes", "load", "round", "rule", "values", "deadlines", "rows left out", "jobs left out",
+    "runs left out: wider", "runs cut",
 )  # fmt: skip
 MADE = ("rule", "values (made up)")  # one of these stands in the notes of a market that was made of a log
 

@@ -16,7 +16,8 @@ from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.log_runs import LogRuns
 from marketsched.worlds.logs.past import Announced, announced_by_past, certain_durations, past_durations
 from marketsched.worlds.logs.recurring import recurring_jobs_of
-from marketsched.worlds.logs.rule import DENSITY, SLACK, LogRule
+from marketsched.worlds.logs.round_length import added_share, carried
+from marketsched.worlds.logs.rule import DENSITY, SLACK, SPARE_S, LogRule
 from marketsched.worlds.prediction import PredictionRule
 from marketsched.worlds.runs import RunColumns
 from marketsched.worlds.workload import Workload, require
@@ -24,8 +25,7 @@ from marketsched.worlds.workload import Workload, require
 DAY_S = 86_400.0
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
 LARGEST_ROUND = 10**9
-MOST_ROUNDED = 1.05  # times the work of a log, by rounding up, with no word on it
-MOST_UNSAID = 0.01  # share of the runs that may be left out as too wide with no more than a note in the details
+MOST_UNSAID = 0.01  # share of runs left out as too wide, or of node time cut off, with no more than a note
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,17 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         known, origin = _stretched(known, window.stretch), origin * window.stretch
     runs = known.iloc[first:last]
     length, law = rule.length_for(runs), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
-    notes: dict[str, str | int | float] = {"source": log.source, "rule": rule.in_one_line(), "round, seconds": length}
+    most = rule.longest_for(runs, length)
+    notes: dict[str, str | int | float] = {
+        "round": _round_words(runs, length, chosen=rule.round_seconds is None),
+        "source": log.source,
+        "rule": rule.in_one_line(),
+    }
     if law == "recurring":
         recurring, unknown, without = recurring_jobs_of(
             known.iloc[max(0, first - EARLIER_RUNS) : last],
             origin,
-            PredictionRule(round_seconds=length, max_duration=rule.max_duration),
+            PredictionRule(round_seconds=length, max_duration=most),
             generator_of(rng),
         )
         counted["runs left out: user or executable unknown, not one recurring job"] = unknown
@@ -113,22 +118,36 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         require(
             bool(recurring), "no run of the window can be predicted: law: past or requested makes a job of every run"
         )
-        unrounded = None
         jobs: JobTable = ListedJobs(tuple(sorted(recurring, key=lambda job: job.truth.birth)))
     else:
-        jobs, more = _jobs(known, first, last, origin, length, law, rule, generator_of(rng))
+        jobs, more = _jobs(known, first, last, origin, length, most, law, rule, generator_of(rng))
         notes |= more
-        unrounded = float((np.minimum(runs["run_s"] / length, rule.max_duration) * runs["processors"]).sum())
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
     warnings = [*log.warnings, *_warnings(runs, window, log.nodes)]
     if n_wide > MOST_UNSAID * (n_wide + len(runs)):
         warnings.append(f"{n_wide:,} of {n_wide + len(runs):,} runs are wider than {widest} nodes, and are left out")
+    cut_off = _share_beyond(runs, most * length)
+    if cut_off > MOST_UNSAID:
+        warnings.append(f"runs are cut to {most * length / 3600:g} h: {cut_off:.1%} of the node time is left out")
     if warnings:
         notes["warnings"] = "\n".join(warnings)
     if window.stretch != 1:
         notes["gaps between submissions, times"] = round(window.stretch, 4)
-    return _workload(name, jobs, window, log.nodes, length, rule.max_duration, unrounded, notes)
+    return _workload(name, jobs, window, log.nodes, length, most, notes)
+
+
+def _round_words(runs: pd.DataFrame, length: float, *, chosen: bool) -> str:
+    """Say how long a round is, why, and how much node time whole rounds add."""
+    said = f"{length:g} s" if length < 60 or length % 60 else f"{length / 60:g} min"
+    why = ", the coarsest that is fine enough for these runs" if chosen else ", as configured"
+    return f"{said}{why}: whole rounds add {max(0.0, added_share(runs, length)):.1%} of the node time"
+
+
+def _share_beyond(runs: pd.DataFrame, longest_s: float) -> float:
+    """Return the share of the node time after so many seconds of a run."""
+    seconds, nodes = runs["run_s"].to_numpy(np.float64), runs["processors"].to_numpy(np.float64)
+    return float(np.maximum(seconds - longest_s, 0.0) @ nodes) / max(float(seconds @ nodes), 1e-9)
 
 
 def _warnings(runs: pd.DataFrame, window: Window, machine: int | None) -> list[str]:
@@ -200,6 +219,7 @@ def _jobs(
     last: int,
     origin: float,
     length: float,
+    most: int,
     law: str,
     rule: LogRule,
     rng: np.random.Generator,
@@ -211,9 +231,10 @@ def _jobs(
     z, u = density_rng.standard_normal(len(runs)), slack_rng.uniform(0.5, 1.5, len(runs))
     densities = rule.scale * np.array(DENSITY)[classes] * np.exp(rule.spread * z)
     slacks = rule.slack * np.array(SLACK)[classes] * u
-    rounds = _rounds(known["run_s"], length, rule)
-    asked = _rounds(known["requested_s"].fillna(0.0), length, rule) * known["requested_s"].notna().to_numpy()
-    announced, notes = _laws(known, first, last, law, rounds, asked, rule)
+    rounds = carried(known["run_s"].to_numpy(np.float64), known["processors"].to_numpy(np.int64), length).clip(max=most)
+    asked = np.ceil(known["requested_s"].fillna(0.0).to_numpy(np.float64) / length).clip(1, most).astype(np.int64)
+    asked *= known["requested_s"].notna().to_numpy()
+    announced, notes = _laws(known, first, last, law, rounds, asked, most, rule)
     longest = np.array([int(each.values[-1]) for each in announced.laws])[announced.of]
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
     given, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
@@ -227,7 +248,7 @@ def _jobs(
         deadlines=np.where(
             deadlines > 0,
             np.maximum(deadlines, births + 1),
-            births + longest + np.ceil(slacks * longest).astype(np.int64) + 2,
+            births + longest + np.ceil(slacks * longest + SPARE_S / length).astype(np.int64),
         ),
         law_of=announced.of,
     )
@@ -250,14 +271,14 @@ def _jobs(
         shown=shown,
         checkpoint=rule.checkpoint_every,
     )
-    beyond, cut = int((columns.durations > longest).sum()), int((run_s > rule.max_duration * length).sum())
+    beyond, cut = int((columns.durations > longest).sum()), int((run_s > most * length).sum())
     said: dict[str, str | int | float] = {
         "classes": f"{of_what}; patient, middle, urgent: {', '.join(map(str, np.bincount(classes, minlength=3)))} jobs",
         **_own_words(np.isfinite(given), "values"),
         **_own_words(deadlines > 0, "deadlines"),
         **{what: n for what, n in notes.items() if n},
         **({"runs longer than announced": beyond} if beyond else {}),
-        **({f"runs cut to max_duration = {rule.max_duration} rounds": cut} if cut else {}),
+        **({f"runs cut to {most * length / 3600:g} h": cut} if cut else {}),
         **({"jobs of an unknown user, each an owner of its own": users.count("")} if "" in users else {}),
     }
     return jobs, said
@@ -276,11 +297,6 @@ def _own_words(known: NDArray[np.bool_], what: str) -> dict[str, str]:
     return {what: f"the log's own, of {own:,} of {known.size:,} jobs"} if own else {}
 
 
-def _rounds(seconds: pd.Series[float], length: float, rule: LogRule) -> NDArray[np.int64]:
-    whole = np.ceil(seconds.to_numpy(dtype=np.float64) / length)
-    return np.asarray(np.clip(whole, 1, rule.max_duration), dtype=np.int64)
-
-
 def _laws(
     known: pd.DataFrame,
     first: int,
@@ -288,6 +304,7 @@ def _laws(
     law: str,
     rounds: NDArray[np.int64],
     asked: NDArray[np.int64],
+    most: int,
     rule: LogRule,
 ) -> tuple[Announced, dict[str, int]]:
     """Return what the owner of each run announces of its duration, and notes on it."""
@@ -296,7 +313,7 @@ def _laws(
     past = past_durations(known.iloc[:last], max(0, first - EARLIER_RUNS), first, rounds, rule.history)
     asks = (asked[first:last] > 0) & (law == "requested")
     past[asks] = 0
-    by_past = announced_by_past(past[~asks], rule.max_duration)
+    by_past = announced_by_past(past[~asks], most)
     by_request = certain_durations(asked[first:last][asks])
     of = np.empty(last - first, np.int64)
     of[~asks], of[asks] = by_past.of, by_request.of + len(by_past.laws)
@@ -313,10 +330,9 @@ def _workload(
     machine: int | None,
     length: float,
     max_duration: int,
-    unrounded: float | None,
     notes: dict[str, str | int | float],
 ) -> Workload:
-    """Return the workload of these jobs, in order of birth; ``unrounded`` is their work before runs are rounded up."""
+    """Return the workload of these jobs, in order of birth."""
     columns = jobs.columns(1)
     assert columns is not None  # jobs of a log have no shapes
     (widest, announced, highest), last = columns.largest, columns.ends
@@ -339,10 +355,6 @@ def _workload(
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     longest = max(announced, int(jobs.durations.max()))
-    load, rounded = work / (capacity * birth_rounds), ""
-    if unrounded is not None and work > MOST_ROUNDED * unrounded:
-        real = unrounded / (capacity * birth_rounds)
-        rounded = f", and {real:.2f} before runs are rounded up to whole rounds of {length:g} s"
     return Workload(
         name,
         jobs,
@@ -357,7 +369,7 @@ def _workload(
         notes={
             "statements": len(jobs),
             "nodes": f"{capacity}, {why}",
-            "load": f"{load:.2f}{rounded}",
+            "load": f"{work / (capacity * birth_rounds):.2f}",
             **notes,
         },
     )

@@ -8,13 +8,14 @@ shortest urgent); else drawn, 40 % patient, 40 % in between, 20 % urgent. Its va
 
 with m = 1, 3, 9 credits per node and round for the three classes and s = 0.7, if it is done by its deadline,
 
-    arrival + longest announced rounds (1 + k U) + 2,    U uniform in [0.5, 1.5],
+    arrival + longest announced time (1 + k U) + half an hour,    U uniform in [0.5, 1.5],
 
 with k = 2, 1, 0.25; afterwards it is worth nothing. Classes, densities and slacks have a stream of draws each.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal
@@ -24,12 +25,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, Positive, Range, Whole, check_fields
+from marketsched.mechanisms.legal import Amount, Finite, Maybe, Positive, Range, Whole, check_fields
+from marketsched.worlds.logs.round_length import chosen_length
 
 DENSITY, SLACK = (1.0, 3.0, 9.0), (2.0, 1.0, 0.25)  # by class
 SHARES = (0.4, 0.4, 0.2)  # of the classes, where they are drawn
-LENGTHS_S = (60.0, 300.0, 900.0, 1800.0, 3600.0)  # of a round, where it is chosen
-ROUNDS_OF_LONG_RUNS = 96  # the chosen round is the shortest of which 99 % of the runs take no more than this
+SPARE_S = 1800.0  # between the last useful end of a job and its deadline, where that is drawn
+HOUR_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class LogRule:
     classes : "auto", "queue", "requested" or "drawn"
         Where classes come from; auto: the first of the three that the log has.
     round_seconds : float, optional
-        Length of a round; None: the shortest of 1, 5, 15, 30, 60 minutes of which 99 % of the runs take at most 96.
-    max_duration : int
-        D_max, rounds; longer runs are cut to it and counted.
+        Length of a round; None: as of `round_length.chosen_length`.
+    max_hours : float, optional
+        D_max; longer runs are cut to it and counted. None: the longest run, or the longest time that was requested.
     spread : float
         s, the deviation of the logarithm of densities.
     scale : float
@@ -77,7 +79,7 @@ class LogRule:
     law: Literal["auto", "requested", "past", "recurring"] = "auto"
     classes: Literal["auto", "queue", "requested", "drawn"] = "auto"
     round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
-    max_duration: Count = 192
+    max_hours: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
     spread: Annotated[float, Finite("[0, 5]")] = 0.7
     scale: Positive = 1.0
     slack: Amount = 1.0
@@ -89,10 +91,12 @@ class LogRule:
 
     def length_for(self, runs: pd.DataFrame) -> float:
         """Return the length of a round, s."""
-        if self.round_seconds is not None:
-            return self.round_seconds
-        long = float(runs["run_s"].quantile(0.99))
-        return next((each for each in LENGTHS_S if long <= ROUNDS_OF_LONG_RUNS * each), LENGTHS_S[-1])
+        return chosen_length(runs) if self.round_seconds is None else self.round_seconds
+
+    def longest_for(self, runs: pd.DataFrame, length: float) -> int:
+        """Return D_max, rounds of ``length`` s."""
+        longest = runs[["run_s", "requested_s"]].max().max() if self.max_hours is None else HOUR_S * self.max_hours
+        return max(1, math.ceil(longest / length))
 
     def law_for(self, runs: pd.DataFrame) -> str:
         """Return which law owners announce.

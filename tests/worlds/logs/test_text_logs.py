@@ -303,7 +303,8 @@ def test_what_is_left_out_drawn_or_rounded_stands_above_the_tables(tmp_path):
     assert notes["runs left out: wider than 10 nodes"] == 5  # of the twenty in the window, not of the ten in the log
     assert "5 of 20 runs are wider than 10 nodes, and are left out" in notes["warnings"]
     assert "5 of 15 runs have no value in the log" in notes["warnings"]
-    assert notes["load"] == "0.16, and 0.09 before runs are rounded up to whole rounds of 900 s"
+    assert notes["load"] == "0.09"  # carry: as many node-rounds as the log has
+    assert notes["round"] == "15 min, as configured: whole rounds add 2.0% of the node time"
 
 
 def test_an_urgency_that_there_is_not_is_a_row_that_is_not_understood(tmp_path):
