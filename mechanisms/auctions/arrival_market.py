@@ -12,6 +12,9 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from marketsched.mechanisms.auctions.rows_play import RowsPlay
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
@@ -245,6 +248,25 @@ class ArrivalMarket(Rounds):
         ]
         self._round, self._any_arrival = now + 1, False
         return moved
+
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends; by default the current one: no promise.
+
+        The promise: from the current round on none is dropped, stopped, started or taken back before that round.
+        """
+        return self._round
+
+    def pass_rounds(self, until: int) -> NDArray[np.float64] | None:
+        """Let the rounds before ``until`` go by, of which `unchanged_until` says that nothing moves in them.
+
+        Returns
+        -------
+        ndarray of float or None
+            The price that stood in each, credits per node and round, of rules that post one for all rounds ahead.
+        """
+        first, self._round, self._any_arrival = self._round, until, False
+        prices = self.slot_prices(first, 1)
+        return None if prices is None else np.full(until - first, prices[0])
 
     def end(self, x: WaitingJob) -> float:
         """Let a run end that ran its last round in the one just cleared; return its payment, credits."""

@@ -16,8 +16,9 @@ from marketsched.mechanisms.columns import DurationLaws, JobColumns
 from marketsched.mechanisms.limits import MarketLimits
 
 MANY = 2**62  # nodes: more than any job takes
-# What the state counts: rows of who waits from .. to, arrivals, jobs that wait without a last round, the least width.
-BEGIN, END, ARRIVED, UNSURE, LEAST = range(5)
+# What the state counts: rows of who waits from .. to, arrivals, jobs that wait without a last round, the least width;
+# whether no run begins later than it is decided, and all durations are hidden, and then the nodes that are free.
+BEGIN, END, ARRIVED, UNSURE, LEAST, AT_ONCE, IDLE = range(7)
 
 
 class _Jobs(NamedTuple):
@@ -162,13 +163,19 @@ def play_kernel(  # type: ignore[no-untyped-def]
 
     Of those that wait, in rows ``begin .. end - 1`` of ``state.waiting``, each round looks at the first ones, until
     fewer nodes are free than any of them needs; who has waited too long is found later, and left when it left.
+    Free nodes grow when a run ends, so that nobody who waits starts before one does.
     """
     free, waiting, counts, horizon = state.free, state.waiting, state.counts, state.free.size
+    if first == 1:
+        counts[AT_ONCE], counts[IDLE] = _at_once_kernel(jobs, price, horizon + 1), free[0]
     for now in range(first, until + 1):
         j = state.ending[now]
+        nobody_comes = counts[ARRIVED] == jobs.order.size or jobs.arrivals[jobs.order[counts[ARRIVED]]] > now
+        if j < 0 and nobody_comes and counts[UNSURE] == 0 and now > first:
+            continue
         while j >= 0:
             booked = jobs.durations[j] if jobs.revealed[j] else longest
-            free[now - 1 : starts[j] + booked - 1] += jobs.widths[j]
+            _take_kernel(free, counts, now, starts[j] + booked, -jobs.widths[j])
             j = state.before[j]
         begin, old = counts[BEGIN], counts[END]
         end = _arrive_kernel(jobs, state, now, price)
@@ -183,7 +190,7 @@ def play_kernel(  # type: ignore[no-untyped-def]
                 booked, held_from, room = jobs.durations[j], start, -1
             else:
                 if room < 0:
-                    room = free[now - 1 : now - 1 + longest].min()
+                    room = counts[IDLE] if counts[AT_ONCE] else free[now - 1 : now - 1 + longest].min()
                 start = _hidden_start_kernel(jobs, j, state.patience[j], free, room, now, price, longest)
                 booked, held_from = longest, now
                 room = room - jobs.widths[j] if start == now else room if start <= 0 else -1
@@ -202,12 +209,30 @@ def play_kernel(  # type: ignore[no-untyped-def]
                 endings[j] = 1  # Ending.DROPPED
                 continue
             starts[j] = start
-            free[held_from - 1 : start + booked - 1] -= jobs.widths[j]
+            _take_kernel(free, counts, held_from, start + booked, jobs.widths[j])
             free_from = _run_kernel(jobs, j, start, booked, price, stop_at_deadline, horizon, left, endings, payments)
             if free_from <= horizon:
                 state.before[j], state.ending[free_from] = state.ending[free_from], j
         _close_gap_kernel(jobs, state, begin, seen, old, new)
     _leave_kernel(jobs, state, until, left, endings)
+
+
+@njit(cache=True)
+def _take_kernel(free, counts, begin, end, width):  # type: ignore[no-untyped-def]
+    """Book nodes of rounds ``begin .. end - 1``; where every run begins at once a number stands for the calendar."""
+    if counts[AT_ONCE]:
+        counts[IDLE] -= width
+    else:
+        free[begin - 1 : end - 1] -= width
+
+
+@njit(cache=True)
+def _at_once_kernel(jobs, price, end):  # type: ignore[no-untyped-def]
+    """Tell whether all durations are hidden, and every job likes no start better than one before."""
+    for j in jobs.order:
+        if jobs.revealed[j] or _patience_kernel(jobs, j, price, end) < 0:
+            return 0
+    return 1
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ class _State(NamedTuple):
 
     free: NDArray[np.int64]  # (T,), nodes that are not booked
     waiting: NDArray[np.int64]  # (n,), rows of those that wait, in order of (arrival, submission)
-    counts: NDArray[np.int64]  # (5,): begin and end of who waits, arrived, waiting with a patience of -1, least width
+    counts: NDArray[np.int64]  # (7,), as the kernels name them
     patience: NDArray[np.int64]  # (n,), the last round in which a start now is worth it and the best; -1: looked up
     ending: NDArray[np.int64]  # (T + 2,), by round: the last row whose nodes are free from it on
     before: NDArray[np.int64]  # (n,), the row that ends with it
@@ -45,7 +45,7 @@ class HiddenPlay:
         self._state = _State(
             free=np.full(horizon, limits.capacity, np.int64),
             waiting=np.empty(jobs.n, np.int64),
-            counts=np.zeros(5, np.int64),
+            counts=np.zeros(7, np.int64),
             patience=np.full(jobs.n, -1),
             ending=np.full(horizon + 2, -1),
             before=np.full(jobs.n, -1),

@@ -1,16 +1,16 @@
 """Whole markets by the rule of an `ArrivalMarket`: its own `foresee`, `serve` and `charge`, for jobs that are rows.
 
 It skips report objects, validation and events, and owns the clock of such a market. Every step is the one that the
-protocol takes between its checks.
+protocol takes between its checks. The next round that is played is that of the next submission, arrival or end, or the
+one up to which the rule promises that nothing moves (`ArrivalMarket.unchanged_until`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Move, Outcomes
@@ -20,6 +20,7 @@ from marketsched.mechanisms.mechanism import EventKind
 if TYPE_CHECKING:
     from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 
+FAR = 2**62  # a round that no market has
 _ENDING = {EventKind.DROP: Ending.DROPPED, EventKind.EVICT: Ending.EVICTED}
 
 
@@ -36,30 +37,51 @@ class RowsPlay:
 
     def __init__(self, market: ArrivalMarket, jobs: JobColumns) -> None:
         self._market, self._jobs, self._now = market, jobs, 0
-        self._order, self._rounds = jobs.by_arrival
+        order, rounds = jobs.by_arrival
+        self._births, self._born = [*jobs.births.tolist(), FAR], 0
+        self._order, self._arrivals, self._come = order.tolist(), [*rounds.tolist(), FAR], 0
         self._useful = jobs.useful(market.max_delay, market.horizon).tolist()
         numbers, names = jobs.owners
         self._owner_of, self._owners, self._names = numbers.tolist(), names, jobs.job_names()
         self._here: dict[int, WaitingJob] = {}  # by row: submitted, and not arrived
         self._ending: defaultdict[int, list[tuple[WaitingJob, int]]] = defaultdict(list)  # by the round after it: a run
+        self._ends = [FAR]  # a heap of these rounds
         self._saved: defaultdict[int, int] = defaultdict(int)  # by row: rounds of work that runs taken back have saved
 
     def advance(self, first: int, until: int, outcomes: Outcomes) -> None:
-        """Play rounds ``first .. until``."""
-        rounds = np.arange(first, until + 2)
-        born, come = (np.searchsorted(column, rounds).tolist() for column in (self._jobs.births, self._rounds))
-        with faults_named(self._market, lambda: f"round {self._now}"):
-            for i, now in enumerate(range(first, until + 1)):
-                self._now = now
-                if outcomes.surface is not None:
-                    outcomes.surface[now - 1] = self._market.slot_prices(now, outcomes.surface.shape[1])
-                for row in range(born[i], born[i + 1]):
-                    self._submit(row)
-                for row in self._order[come[i] : come[i + 1]].tolist() if come[i] < come[i + 1] else ():
-                    self._market.come(self._here.pop(row), self._jobs.seen(row), self._useful[row])
-                self._note_prices(now, outcomes)
-                self._clear(now, outcomes)
-                self._complete(now, outcomes)
+        """Play rounds ``first .. until``; those in which nothing can move go by together."""
+        self._now, market = first, self._market
+        with faults_named(market, lambda: f"round {self._now}"):
+            while self._now <= until:
+                self._play_round(self._now, outcomes)
+                self._now += 1
+                soon = min(self._births[self._born], self._arrivals[self._come], self._ends[0] - 1, until + 1)
+                if soon > self._now and (then := min(soon, market.unchanged_until())) > self._now:
+                    self._pass(then, outcomes)
+                    self._now = then
+
+    def _play_round(self, now: int, outcomes: Outcomes) -> None:
+        market = self._market
+        if outcomes.surface is not None:
+            outcomes.surface[now - 1] = market.slot_prices(now, outcomes.surface.shape[1])
+        while self._births[self._born] == now:
+            self._submit(self._born)
+            self._born += 1
+        while self._arrivals[self._come] == now:
+            row = self._order[self._come]
+            market.come(self._here.pop(row), self._jobs.seen(row), self._useful[row])
+            self._come += 1
+        self._note_prices(now, outcomes)
+        self._clear(now, outcomes)
+        self._complete(now, outcomes)
+
+    def _pass(self, then: int, outcomes: Outcomes) -> None:
+        """Let rounds before ``then`` go by, in which nothing moves."""
+        rounds, prices = slice(self._now - 1, then - 1), self._market.pass_rounds(then)
+        if prices is not None:
+            outcomes.prices[rounds] = prices
+            if outcomes.surface is not None:
+                outcomes.surface[rounds] = prices[:, None]
 
     def _submit(self, row: int) -> None:
         x = WaitingJob.of_row(self._jobs, row, self._names[row], self._owners[self._owner_of[row]])
@@ -81,7 +103,10 @@ class RowsPlay:
             if kind is EventKind.START:
                 outcomes.starts[row] = now
                 outcomes.moves.note(now, Move.STARTED, row)
-                self._ending[self._end(x, now)].append((x, now))
+                end = self._end(x, now)
+                if end not in self._ending:
+                    heappush(self._ends, end)
+                self._ending[end].append((x, now))
             elif kind is EventKind.REQUEUE:
                 every = int(self._jobs.checkpoints[row])
                 self._saved[row] += (now - int(outcomes.starts[row])) // every * every if every else 0
@@ -96,7 +121,10 @@ class RowsPlay:
 
     def _complete(self, now: int, outcomes: Outcomes) -> None:
         """Complete the runs whose last round this is, in order of submission."""
-        for x, start in sorted(self._ending.pop(now + 1, ()), key=lambda run: run[0].order):
+        if self._ends[0] > now + 1:
+            return
+        heappop(self._ends)
+        for x, start in sorted(self._ending.pop(now + 1), key=lambda run: run[0].order):
             if self._market.runs(x) and outcomes.starts[x.order] == start:  # it was not taken back
                 payment = self._finite(x, EventKind.COMPLETE, self._market.end(x))
                 outcomes.payments[x.order] = payment

@@ -156,7 +156,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         self._check_open("advance")
         now = self._round
         events = self._depart(now)
-        self._offered.next_round()
+        self._offered.pass_rounds()
         events += self._admit(now)
         self.pools.pay_income(now)
         self.turns.fade()

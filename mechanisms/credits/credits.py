@@ -35,6 +35,7 @@ from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
+from marketsched.mechanisms.credits.quiet_rounds import pass_rounds, unchanged_until
 from marketsched.mechanisms.credits.saved_work import SavedWork, keep
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
 from marketsched.mechanisms.credits.upgrades import LATE, Memory, Upgrade, outlook, upgraded
@@ -207,7 +208,7 @@ class Credits(OnCredit):
         """Clear the current round, and move to the next; return who leaves, whose run is taken back, who starts."""
         now = self._round
         found = self._depart(now)
-        self._offered.next_round()
+        self._offered.pass_rounds()
         found += self._admit(now)
         self.purses.pay_income()
         self.turns.fade()
@@ -216,6 +217,19 @@ class Credits(OnCredit):
             found += self._serve(now)
         self._round, self._any_arrival = now + 1, False
         return found
+
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends; see `quiet_rounds`."""
+        if self.purses.held.size != len(self.accounts) or self.turns.used.size != len(self.accounts):
+            return self._round  # newcomers have no purse yet
+        idle, kappa = self.capacity - self._used_nodes, self._usual.kappa
+        return unchanged_until(self._present, self._round, idle, self.purses, kappa, self.margin)
+
+    def pass_rounds(self, until: int) -> None:
+        """Let the rounds before ``until`` go by; there are no prices."""
+        count, self._round, self._any_arrival = until - self._round, until, False
+        self._offered.pass_rounds(count)
+        pass_rounds(self._present, count, self.purses, self.turns)
 
     def runs(self, x: WaitingJob) -> bool:
         """Tell whether a job runs."""

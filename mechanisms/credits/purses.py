@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.schedulers.turns import Accounts
@@ -68,10 +69,7 @@ class Purses:
         """Begin a round: pay the income of every owner; what is above the cap expires."""
         if self._parts is not self._accounts.parts:
             self.follow()
-        before = self.held + self.incomes
-        self.held = np.minimum(before, np.maximum(self.held, self.caps))  # nothing is lost to a share that shrank
-        self.earned += self.incomes
-        self.expired += before - self.held
+        income_kernel(self.all_balances)
 
     @property
     def names(self) -> list[Hashable]:
@@ -82,6 +80,11 @@ class Purses:
     def balances(self) -> Balances:
         """Views for kernels, valid until incomes are paid."""
         return Balances(self.held, self.spent)
+
+    @property
+    def all_balances(self) -> tuple[NDArray[np.int64], ...]:
+        """Views of held, spent, earned, expired, incomes and caps, as `balances`."""
+        return self.held, self.spent, self.earned, self.expired, self.incomes, self.caps
 
     @property
     def credits(self) -> NDArray[np.float64]:
@@ -117,3 +120,14 @@ class Purses:
         self._parts = self._accounts.parts
         self.incomes = np.floor(CREDIT * self._income * self._capacity * self._parts).astype(np.int64)
         self.caps = np.floor(self._carry * self.incomes).astype(np.int64)
+
+
+@njit(cache=True)
+def income_kernel(balances):  # type: ignore[no-untyped-def]
+    """Pay the incomes of a round; what is above a cap expires, but nothing is lost to a share that shrank."""
+    held, _, earned, expired, incomes, caps = balances
+    for o in range(held.size):
+        before = held[o] + incomes[o]
+        held[o] = min(before, max(held[o], caps[o]))
+        earned[o] += incomes[o]
+        expired[o] += before - held[o]

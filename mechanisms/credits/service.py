@@ -26,7 +26,7 @@ MOST_LOST = 1.5  # b
 
 def prepay(present: Rows, purses: Purses) -> int:
     """Let the regular runs pay for a round; return how many go on as free runs because their owner cannot."""
-    found: int = _prepay_kernel(present.in_turn, purses.balances, CREDIT)
+    found: int = prepay_kernel(present.in_turn, purses.balances, CREDIT)
     return found
 
 
@@ -72,7 +72,8 @@ def serve_free(present: Rows, now: int, idle: int, queue: NDArray[np.int64]) -> 
 
 
 @njit(cache=True)
-def _prepay_kernel(present, balances, credit):  # type: ignore[no-untyped-def]
+def prepay_kernel(present, balances, credit):  # type: ignore[no-untyped-def]
+    """Let the regular runs pay for a round; return how many cannot, and go on as free runs."""
     (jobs, turn), (held, spent) = present, balances
     start, since, width, owner, paid = jobs["start"], jobs["since"], jobs["width"], jobs["owner"], jobs["paid"]
     without = 0

@@ -111,7 +111,7 @@ def upgraded(
 def outlook(present: Rows, now: int, purses: Purses, memory: Memory, kappa: float, owner: int) -> tuple[float, float]:
     """Return the credits that an owner's regular jobs still need, and its threshold; nothing is changed."""
     needed = np.zeros(purses.held.size)
-    _needed_kernel(present.in_turn, now, kappa, needed)
+    needed_kernel(present.in_turn, now, kappa, needed)
     memory.admit(purses.held.size)
     free = max(0.0, float(purses.credits[owner]) - float(needed[owner]))
     can_pay = float(purses.incomes[owner]) / CREDIT + free / SAVINGS_LAST
@@ -134,7 +134,7 @@ def _upgrade_kernel(present, now, credits, incomes, memory, kappa, margin, rows,
             continue
         if not summed:
             summed = True
-            _needed_kernel(present, now, kappa, needed)
+            needed_kernel(present, now, kappa, needed)
         o = owner[j]
         cost = width[j] * mean[j] * kappa
         if credits[o] - needed[o] < cost:
@@ -154,7 +154,7 @@ def _upgrade_kernel(present, now, credits, incomes, memory, kappa, margin, rows,
 
 
 @njit(cache=True)
-def _needed_kernel(present, now, kappa, needed):  # type: ignore[no-untyped-def]
+def needed_kernel(present, now, kappa, needed):  # type: ignore[no-untyped-def]
     """Add to ``needed`` what the regular jobs of each owner still need."""
     jobs, turn = present
     start, since, state = jobs["start"], jobs["since"], jobs["state"]

@@ -23,6 +23,7 @@ from marketsched.mechanisms.offers.waits import Calendars
 
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
 REGULAR_ALONE = (0.7, 0.65)
+NEVER_LEAVES = 2**62  # a round
 
 
 class Left(NamedTuple):
@@ -91,6 +92,7 @@ class HiddenJobs:
         self._capacity, self._max_duration = capacity, max_duration
         self._spare, self._requeue, self._counts_saved = spare, requeue, counts_saved and requeue
         self._running = 0  # jobs
+        self._moved = False  # whether a run was started or taken back in the last round
         self._calendars = Calendars()
         self._menu: TwoOffersMenu | None = None  # of the next arrival; None: somebody has come or gone since
         self._reports: dict[int, Report] = {}  # by row
@@ -157,7 +159,7 @@ class HiddenJobs:
 
     def serve(self, now: int, idle: int, room: int) -> Served:
         """Take nodes back and start runs; ``idle`` and ``room`` as of `service.serve`."""
-        self._menu = None
+        self._menu, self._moved = None, False
         if self.present.n == self._running and idle >= 0:  # nobody waits
             return Served([], [])
         jobs, reports = self.present.jobs, self._reports
@@ -175,7 +177,19 @@ class HiddenJobs:
             self.held[int(jobs["offer"][row])] += reports[row].width
             self._running += 1
             jobs["stop"][row] = self._stop(now, float(jobs["rate"][row]), reports[row])
+        self._moved = bool(back or begun)
         return Served(back, begun)
+
+    def unchanged_until(self, now: int) -> int:
+        """Return a round before which no run moves and no job leaves if none comes or ends (`ArrivalMarket`).
+
+        What spare runs would lose only grows, but for checkpoints that count.
+        """
+        jobs = self.present.jobs[self.present.turn[: self.present.n]]
+        waits = jobs["start"] == 0
+        if self._moved or (jobs["state"] != HERE).any() or (self._counts_saved and waits.any()):
+            return now
+        return int(np.where(waits, jobs["last_start"] + 1, jobs["stop"]).min(initial=NEVER_LEAVES))
 
     def saved(self, row: int) -> int:
         """Return how many rounds of a job's work are saved, by its statement."""

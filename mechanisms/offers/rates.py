@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.departures import Odds
 
@@ -32,26 +33,30 @@ class OfferedLoad:
     ----------
     capacity : int
         C, nodes.
+
+    Attributes
+    ----------
+    sums : ndarray, shape (3,)
+        What was offered and the rounds it came in, both fade; and what has arrived in this round.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._offered = self._rounds = self._arriving = 0.0
+        self.capacity = capacity
+        self.sums = np.zeros(3)
 
     @property
     def share(self) -> float:
         """A / C, 0 before the first round."""
-        return self._offered / max(1e-9, self._rounds) / self._capacity
+        return float(_share_kernel(self.sums, self.capacity))
 
     def arrives(self, width: float, usual_rounds: float, kappa: float) -> None:
         """Count a job that arrives; it enters from the next round on."""
-        self._arriving += width * usual_rounds * kappa
+        self.sums[2] += width * usual_rounds * kappa
 
-    def next_round(self) -> None:
-        """Let a round begin."""
-        self._offered = KEPT * self._offered + self._arriving
-        self._rounds = KEPT * self._rounds + 1.0
-        self._arriving = 0.0
+    def pass_rounds(self, count: int = 1) -> None:
+        """Let so many rounds begin."""
+        for _ in range(count):
+            _fade_kernel(self.sums, KEPT)
 
 
 class Rates:
@@ -86,18 +91,50 @@ class Rates:
         """Count a job that arrives; it enters rates from the next round on."""
         self._offered.arrives(width, usual_rounds, kappa)
 
-    def post(self, now: int, learnt: Odds) -> None:
-        """Set the rates of round ``now``."""
-        self._offered.next_round()
-        if now % 2 or learnt.departures < FEWEST:
-            return
+    def post(self, first: int, learnt: Odds, count: int = 1) -> NDArray[np.float64]:
+        """Set the rates of rounds from ``first`` on; return the regular rate that stood before each, shape (count,)."""
         densities, works = learnt.remembered
         if self._order.size < densities.size:
             self._order = np.concatenate([self._order, np.arange(self._order.size, densities.size)])
-        most = self._part / max(1e-9, self.load) * float(works.sum())
-        threshold, low, high = _threshold_kernel(densities, works, self._order, most, *QUANTILES)
-        regular = min(max(self._factor * threshold, low), high)
-        self.posted = (SPARE_PART * regular, regular)
+        offered, before = self._offered, np.empty(count)
+        rules = (self._part * float(works.sum()), self._factor, *QUANTILES)
+        known = learnt.departures >= FEWEST
+        regular = _post_kernel(
+            first, offered.sums, offered.capacity, KEPT, densities, works, self._order, known, rules, self.posted[1],
+            before,
+        )  # fmt: skip
+        if regular != self.posted[1]:
+            self.posted = (SPARE_PART * regular, regular)
+        return before
+
+
+@njit(cache=True)
+def _fade_kernel(sums, kept):  # type: ignore[no-untyped-def]
+    """Let a round begin."""
+    sums[0] = kept * sums[0] + sums[2]
+    sums[1] = kept * sums[1] + 1.0
+    sums[2] = 0.0
+
+
+@njit(cache=True)
+def _share_kernel(sums, capacity):  # type: ignore[no-untyped-def]
+    return sums[0] / max(1e-9, sums[1]) / capacity
+
+
+@njit(cache=True)
+def _post_kernel(  # type: ignore[no-untyped-def]
+    first, sums, capacity, kept, densities, works, order, known, rules, regular, before
+):
+    """Fill the regular rate that stands before each round; return the one after them."""
+    part, factor, low, high = rules
+    for i in range(before.size):
+        before[i] = regular
+        _fade_kernel(sums, kept)
+        if known and (first + i) % 2 == 0:
+            most = part / max(1e-9, _share_kernel(sums, capacity))
+            threshold, least, largest = _threshold_kernel(densities, works, order, most, low, high)
+            regular = min(max(factor * threshold, least), largest)
+    return regular
 
 
 @njit(cache=True)

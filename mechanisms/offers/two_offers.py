@@ -193,6 +193,16 @@ class TwoOffers(BidPrice):
         moved.sort(key=lambda each: each[1] is EventKind.START)
         return moved
 
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends; none is promised once runs are booked."""
+        return self._round if self._books else self._hidden.unchanged_until(self._round)
+
+    def pass_rounds(self, until: int) -> NDArray[np.float64]:
+        """Post the rates of the rounds before ``until``; return the regular rate that stood in each."""
+        prices = self._hidden.rates.post(self._round, self._hidden.learnt, until - self._round)
+        self._round, self._any_arrival = until, False
+        return prices
+
     def runs(self, x: WaitingJob) -> bool:
         """Tell whether a job runs."""
         return x.start > 0 if isinstance(x.agreed, Taken) else super().runs(x)

@@ -137,12 +137,12 @@ class Turns:
     """
 
     def __init__(self, accounts: Accounts, kept: float) -> None:
-        self._accounts, self._kept = accounts, kept
+        self._accounts, self.kept = accounts, kept
         self.used = np.zeros(len(accounts))
 
     def fade(self) -> None:
         """Begin a round: use fades, and newcomers have none."""
-        self.used = np.concatenate([self._kept * self.used, np.zeros(len(self._accounts) - self.used.size)])
+        self.used = np.concatenate([self.kept * self.used, np.zeros(len(self._accounts) - self.used.size)])
 
     def count(self, owners: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
         """Count what ran in this round: the nodes of each run, and whose it is."""
