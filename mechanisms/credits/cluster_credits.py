@@ -17,19 +17,22 @@ Any increasing map of the importance of one owner's jobs changes nothing, for an
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.credits.cluster_present import PoolUpgrade, Present, present_of
+from marketsched.mechanisms.credits.credits import CARRY, PATIENCE
 from marketsched.mechanisms.credits.on_credit import OnCredit
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
-from marketsched.mechanisms.legal import Amount, Count, Natural, Positive, PositiveShare, Share, legal
+from marketsched.mechanisms.credits.upgrades import Spans
+from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, Positive, PositiveShare, Share, Whole, legal
 from marketsched.mechanisms.mechanism import Event, JobClass, JobId, Standing
+from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.offers.usual_work import UsualWork
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -38,6 +41,7 @@ from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.signals import Signals
+from marketsched.mechanisms.unit import Unit
 
 
 class ClusterCredits(NodesMarket[Present], OnCredit):
@@ -57,7 +61,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         What an owner has a purse for: each pool, so that a regular start has a bound for jobs of one task that take
         less than 1 - r of a node; or all of them, where a node costs more of the pools that are sought more
         (`pool_weights`), and no start has a bound.
-    carry_rounds, start, patience, margin
+    carry_rounds, start, patience, margin, round_seconds
         As of `marketsched.mechanisms.credits.credits.Credits`.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
@@ -107,23 +111,26 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         owners: Iterable[Hashable] | None = None,
         income: PositiveShare = 0.5,
         purses: PursesOf = "pool",
-        carry_rounds: Positive = 672.0,
+        carry_rounds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         start: Share = 0.5,
-        patience: Natural = 8,
+        patience: Annotated[int | None, Maybe(Whole(0))] = None,
         margin: Amount = 1.0,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
         self.accounts = Accounts(shares, newcomers, owners)
-        self.pools = PoolPurses(self.accounts, self.cluster, income, carry_rounds, start, purses)
-        self.turns = Turns(self.accounts, KEPT)
-        self.patience, self.margin = patience, margin
-        self._offered = OfferedLoad(self.cluster.nodes)
+        unit = Unit.of(round_seconds)
+        carry = CARRY * unit.rounds if carry_rounds is None else carry_rounds
+        self.pools = PoolPurses(self.accounts, self.cluster, income, carry, start, purses)
+        self.turns, self.spans = Turns(self.accounts, unit.kept(KEPT)), Spans.of(unit)
+        self.patience, self.margin = unit.whole(PATIENCE) if patience is None else patience, margin
+        self._offered = OfferedLoad(self.cluster.nodes, unit.kept(KEPT))
         self._came: list[Present] = []  # in this round, and stay
         self._gone: list[tuple[Present, int]] = []  # completed, with the rounds of their run
         self._upgrades: dict[JobId, list[PoolUpgrade]] = {}
-        self._choice, self._usual = PoolUpgrades(self.pools), UsualWork()
+        self._choice, self._usual = PoolUpgrades(self.pools, self.spans), UsualWork(UNKNOWN * unit.rounds)
         names = ("jobs", "upgrades", "could_not_pay", "requeues", "node_rounds", "node_rounds_lost", "completed")
         self._counts = dict.fromkeys(names, 0.0)
 
@@ -173,7 +180,9 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     # -- one round ------------------------------------------------------------------------------------------
 
     def _present_of(self, x: WaitingJob, known: Known) -> Present:
-        return present_of(x, self.accounts.number_of(x.owner), known, self.cluster, self.pools, self.margin)
+        return present_of(
+            x, self.accounts.number_of(x.owner), known, self.cluster, self.pools, self.margin, self.spans.late
+        )
 
     def _comes(self, each: Present, stays: bool) -> None:
         self._counts["jobs"] += stays

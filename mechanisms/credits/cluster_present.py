@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
-from marketsched.mechanisms.credits.upgrades import LATE
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.offers.usual_work import band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
@@ -62,13 +61,15 @@ class Present(NodeJob):
         return int(np.flatnonzero(self.options.pool == pool)[0])
 
 
-def present_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses, margin: float) -> Present:
-    """Return a job at its arrival; without options if it can run nowhere."""
+def present_of(
+    x: WaitingJob, owner: int, known: Known, cluster: Cluster, pools: PoolPurses, margin: float, slack: float
+) -> Present:
+    """Return a job at its arrival, late ``slack`` rounds before the margin; without options if it can run nowhere."""
     facts, costs, band = facts_of(x, owner, known, cluster), pools.costs(known.options), 0
     if costs.size:
         row = facts["least"]
         device = bool(known.options.demand[row][cluster.layout.device_parts > 0].any())
         band = band_on_nodes(float(costs[row]) / CREDIT, device=device)
-    late = x.limit - math.floor(facts["mean"] * (1.0 + margin) + LATE)
+    late = x.limit - math.floor(facts["mean"] * (1.0 + margin) + slack)
     prices = list(zip(known.options.pool.tolist(), costs.tolist(), strict=True))
     return Present(**facts, costs=costs, prices=prices, rounds=facts["means"].tolist(), band=band, late=late)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,16 +38,20 @@ from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.credits.quiet_rounds import pass_rounds, unchanged_until
 from marketsched.mechanisms.credits.saved_work import SavedWork, keep
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
-from marketsched.mechanisms.credits.upgrades import LATE, Memory, Upgrade, outlook, upgraded
+from marketsched.mechanisms.credits.upgrades import Memory, Spans, Upgrade, outlook, upgraded
 from marketsched.mechanisms.credits.waits import FREE, NEVER, REGULAR, Waits
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Amount, Natural, Positive, PositiveShare, Share, legal
+from marketsched.mechanisms.legal import Amount, Finite, Maybe, PositiveShare, Share, Whole, legal
 from marketsched.mechanisms.mechanism import EventKind, JobClass, JobId, Standing
+from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.present import Rows, band_of
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.unit import Unit
 from marketsched.mechanisms.values import importance
+
+CARRY, PATIENCE = 672.0, 8.0  # quarters of an hour: K and X
 
 
 class Credits(OnCredit):
@@ -62,14 +66,16 @@ class Credits(OnCredit):
         account that is opened later has none, and no income: its jobs stay free, and are tried last.
     income : float
         r, the part of the machine that credits can buy. At 1 there is no bound on starts.
-    carry_rounds : float
-        K, rounds of income that a purse holds at most.
+    carry_rounds : float, optional
+        K, rounds of income that a purse holds at most; None: those of a week.
     start : float
         The part of it that purses known at the beginning hold then.
-    patience : int
-        X: a job that has been regular for so many rounds takes nodes whatever that undoes.
+    patience : int, optional
+        X: a job that has been regular for so many rounds takes nodes whatever that undoes; None: two hours.
     margin : float
         How early a job counts as late, as a part of its announced mean.
+    round_seconds : float, optional
+        Length of a round; None: a quarter of an hour.
 
     Raises
     ------
@@ -116,21 +122,24 @@ class Credits(OnCredit):
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         income: PositiveShare = 0.7,
-        carry_rounds: Positive = 672.0,
+        carry_rounds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         start: Share = 0.5,
-        patience: Natural = 8,
+        patience: Annotated[int | None, Maybe(Whole(0))] = None,
         margin: Amount = 1.0,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, **sizes)
         self.accounts = Accounts(shares, newcomers, owners)
-        self.purses = Purses(self.accounts, self.capacity, income, carry_rounds, start)
-        self.turns = Turns(self.accounts, KEPT)
+        unit = Unit.of(round_seconds)
+        carry = CARRY * unit.rounds if carry_rounds is None else carry_rounds
+        self.purses = Purses(self.accounts, self.capacity, income, carry, start)
+        self.turns = Turns(self.accounts, unit.kept(KEPT))
         self._upgrades: dict[JobId, list[Upgrade]] = {}  # until the name of the job is forgotten
-        self.patience, self.margin = patience, margin
+        self.patience, self.margin = unit.whole(PATIENCE) if patience is None else patience, margin
         self.waits = Waits()
-        self._present, self._usual, self._offered = Rows(JOB), Usual(), OfferedLoad(self.capacity)
-        self._memory = Memory()
+        self._present, self._usual = Rows(JOB), Usual(UNKNOWN * unit.rounds)
+        self._offered, self._memory = OfferedLoad(self.capacity, unit.kept(KEPT)), Memory(Spans.of(unit))
         self._in_row: dict[int, WaitingJob] = {}
         self._saved: dict[JobId, SavedWork] = {}  # of jobs with checkpoints
         self._open: dict[int, Upgrade] = {}  # of regular jobs that wait, by row
@@ -182,7 +191,7 @@ class Credits(OnCredit):
         now, width, law = self._round, sow.concurrency, sow.law
         mean = float(law.probabilities @ law.durations / law.probabilities.sum())
         band, number, purses = band_of(width, self.capacity), self.accounts.find(owner), self.purses
-        late = math.ceil(self.limits.last_useful_completion(sow) - mean * (1.0 + self.margin) - LATE)
+        late = math.ceil(self.limits.last_useful_completion(sow) - mean * (1.0 + self.margin) - self._memory.spans.late)
         purse = needed = threshold = 0.0
         if number is not None and number < purses.held.size:
             purse = float(purses.held[number]) / CREDIT
@@ -223,7 +232,9 @@ class Credits(OnCredit):
         if self.purses.held.size != len(self.accounts) or self.turns.used.size != len(self.accounts):
             return self._round  # newcomers have no purse yet
         idle, kappa = self.capacity - self._used_nodes, self._usual.kappa
-        return unchanged_until(self._present, self._round, idle, self.purses, kappa, self.margin)
+        return unchanged_until(
+            self._present, self._round, idle, self.purses, kappa, self.margin, self._memory.spans.late
+        )
 
     def pass_rounds(self, until: int) -> None:
         """Let the rounds before ``until`` go by; there are no prices."""

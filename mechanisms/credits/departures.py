@@ -11,12 +11,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.departures import UNKNOWN_ROUNDS
+from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.present import Rows
 
 
 class Usual:
     """What jobs usually announce, and how much of it is true.
+
+    Parameters
+    ----------
+    unknown : float
+        Usual rounds before any job has left.
 
     Attributes
     ----------
@@ -24,8 +29,8 @@ class Usual:
         Usual announced mean by band of widths.
     """
 
-    def __init__(self) -> None:
-        self.rounds = np.full(5, UNKNOWN_ROUNDS)
+    def __init__(self, unknown: float = UNKNOWN) -> None:
+        self.rounds = np.full(5, unknown)
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
         self._work = np.ones(2)  # real and announced node-rounds
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.credits.cluster_present import Present
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
-from marketsched.mechanisms.credits.upgrades import FEWEST, REMEMBERED, SAVINGS_LAST, SHORTEST
+from marketsched.mechanisms.credits.upgrades import FEWEST, REMEMBERED, Spans
 
 
 class Chosen(NamedTuple):
@@ -52,7 +52,8 @@ class Ranked(NamedTuple):
 class PoolUpgrades:
     """The last jobs of each owner, and the choice of those that become regular."""
 
-    def __init__(self, pools: PoolPurses) -> None:
+    def __init__(self, pools: PoolPurses, spans: Spans) -> None:
+        self.spans = spans
         self._pools, self._purse_of = pools, pools.purse_of.tolist()
         self._memory: dict[int, deque[tuple[float, NDArray[np.float64], int]]] = {}  # importance, work by pool, arrival
         self._ranked: dict[int, dict[int, Ranked]] = {}  # by owner and purse, until one of its jobs is remembered
@@ -101,8 +102,8 @@ class PoolUpgrades:
         known = self._ranking(owner, pool)
         if len(known.above) < FEWEST:
             return 0.0
-        a_round = known.total / max(SHORTEST, now - known.since + 1.0) * kappa
-        can_pay = float(self._pools.of_pool(pool).incomes[owner]) / CREDIT + max(0.0, left) / SAVINGS_LAST
+        a_round = known.total / max(self.spans.shortest, now - known.since + 1.0) * kappa
+        can_pay = float(self._pools.of_pool(pool).incomes[owner]) / CREDIT + max(0.0, left) / self.spans.savings_last
         place = bisect_right(known.above, can_pay / max(1e-9, a_round) * known.total)
         return known.important[place] if place < len(known.above) else 0.0
 

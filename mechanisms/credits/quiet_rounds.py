@@ -13,14 +13,16 @@ from numba import njit
 
 from marketsched.mechanisms.credits.purses import CREDIT, Purses, income_kernel
 from marketsched.mechanisms.credits.service import prepay_kernel
-from marketsched.mechanisms.credits.upgrades import LATE, needed_kernel
+from marketsched.mechanisms.credits.upgrades import needed_kernel
 from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.schedulers.turns import Turns
 
 LAST = 2**62  # a round
 
 
-def unchanged_until(present: Rows, now: int, idle: int, purses: Purses, kappa: float, margin: float) -> int:
+def unchanged_until(
+    present: Rows, now: int, idle: int, purses: Purses, kappa: float, margin: float, late: float
+) -> int:
     """Return a round before which nothing moves if no job comes or ends, as of `ArrivalMarket.unchanged_until`.
 
     Parameters
@@ -35,8 +37,10 @@ def unchanged_until(present: Rows, now: int, idle: int, purses: Purses, kappa: f
         Before the income of the round.
     kappa, margin : float
         As of `upgrades.upgraded`.
+    late : float
+        As of `upgrades.Spans`.
     """
-    return int(_unchanged_kernel(present.in_turn, now, idle, purses.all_balances, CREDIT, kappa, margin))
+    return int(_unchanged_kernel(present.in_turn, now, idle, purses.all_balances, CREDIT, kappa, margin, late))
 
 
 def pass_rounds(present: Rows, count: int, purses: Purses, turns: Turns) -> None:
@@ -45,7 +49,7 @@ def pass_rounds(present: Rows, count: int, purses: Purses, turns: Turns) -> None
 
 
 @njit(cache=True)
-def _unchanged_kernel(present, now, idle, balances, credit, kappa, margin):  # type: ignore[no-untyped-def]
+def _unchanged_kernel(present, now, idle, balances, credit, kappa, margin, slack):  # type: ignore[no-untyped-def]
     (jobs, turn), (held, _, _, _, incomes, caps) = present, balances
     owner, width, start, since = jobs["owner"], jobs["width"], jobs["start"], jobs["since"]
     until, paying, needed = LAST, np.zeros(held.size, np.int64), np.zeros(held.size)
@@ -68,7 +72,7 @@ def _unchanged_kernel(present, now, idle, balances, credit, kappa, margin):  # t
         j, o = turn[i], owner[turn[i]]
         if start[j] > 0:
             continue
-        late = math.ceil(jobs["last"][j] - jobs["rest"][j] * (1.0 + margin) - LATE - 1e-9)
+        late = math.ceil(jobs["last"][j] - jobs["rest"][j] * (1.0 + margin) - slack - 1e-9)
         if late > now:
             until = min(until, late)
             continue

@@ -2,7 +2,8 @@ r"""Which free jobs become regular: late ones, by their owner's own order of imp
 
 Of a job that saved some of its work m is the mean of what is left.
 
-A waiting free job with :math:`D - t \le m (1 + \text{margin}) + 2` becomes regular, in order of arrival, if
+A waiting free job with :math:`D - t \le m (1 + \text{margin}) + \ell` becomes regular, in order of arrival, if
+(:math:`\ell` is half an hour)
 
 * its owner's purse covers it, :math:`w - n \ge c m \kappa`, with n what the owner's regular jobs still need; and
 * it is among the important ones, :math:`\rho \ge \theta`. Of the owner's last 64 earlier jobs, the most important
@@ -26,11 +27,22 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.offers.present import Rows
+from marketsched.mechanisms.unit import Unit
 
 REMEMBERED, FEWEST = 64, 5  # jobs of an owner
-SHORTEST = 8.0  # rounds that the remembered jobs are taken to have come in, at least
-SAVINGS_LAST = 400.0  # tau, rounds over which savings are spent
-LATE = 2  # rounds of slack beside the margin
+
+
+class Spans(NamedTuple):
+    """Durations of the rule, rounds."""
+
+    late: float = 2.0  # slack beside the margin
+    shortest: float = 8.0  # the remembered jobs are taken to have come in no less
+    savings_last: float = 400.0  # tau, over which savings are spent
+
+    @classmethod
+    def of(cls, unit: Unit) -> Spans:
+        """Return them where the numbers above are quarters of an hour."""
+        return cls(*(unit.rounds * each for each in cls()))
 
 
 @dataclass(slots=True)
@@ -54,12 +66,14 @@ class Remembered(NamedTuple):
 
     columns: NDArray[np.float64]  # (3, n, 64): importance, work (node-rounds) and arrival (round)
     seen: NDArray[np.int64]  # (n,), how many jobs of each owner came
+    spans: Spans
 
 
 class Memory:
     """The last jobs of each owner: importance, work and arrival."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans: Spans) -> None:
+        self.spans = spans
         self._columns = np.zeros((3, 0, REMEMBERED))
         self._seen = np.zeros(0, np.int64)
 
@@ -79,7 +93,7 @@ class Memory:
     @property
     def known(self) -> Remembered:
         """Views for kernels."""
-        return Remembered(self._columns, self._seen)
+        return Remembered(self._columns, self._seen, self.spans)
 
 
 def upgraded(
@@ -114,7 +128,7 @@ def outlook(present: Rows, now: int, purses: Purses, memory: Memory, kappa: floa
     needed_kernel(present.in_turn, now, kappa, needed)
     memory.admit(purses.held.size)
     free = max(0.0, float(purses.credits[owner]) - float(needed[owner]))
-    can_pay = float(purses.incomes[owner]) / CREDIT + free / SAVINGS_LAST
+    can_pay = float(purses.incomes[owner]) / CREDIT + free / memory.spans.savings_last
     threshold = _threshold_kernel(memory.known, owner, now, can_pay, kappa)
     return float(needed[owner]), float(threshold)
 
@@ -130,7 +144,12 @@ def _upgrade_kernel(present, now, credits, incomes, memory, kappa, margin, rows,
     summed, found = False, 0
     for i in range(turn.size):
         j = turn[i]
-        if since[j] > 0 or start[j] > 0 or state[j] != 0 or deadline[j] - now > mean[j] * (1.0 + margin) + LATE:
+        if (
+            since[j] > 0
+            or start[j] > 0
+            or state[j] != 0
+            or deadline[j] - now > mean[j] * (1.0 + margin) + memory.spans.late
+        ):
             continue
         if not summed:
             summed = True
@@ -140,7 +159,7 @@ def _upgrade_kernel(present, now, credits, incomes, memory, kappa, margin, rows,
         if credits[o] - needed[o] < cost:
             continue
         if thresholds[o] < 0.0:
-            can_pay = incomes[o] + max(0.0, credits[o] - needed[o]) / SAVINGS_LAST
+            can_pay = incomes[o] + max(0.0, credits[o] - needed[o]) / memory.spans.savings_last
             thresholds[o] = _threshold_kernel(memory, o, now, can_pay, kappa)
         if important[j] < thresholds[o]:
             continue
@@ -168,13 +187,13 @@ def needed_kernel(present, now, kappa, needed):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _threshold_kernel(memory, owner, now, can_pay, kappa):  # type: ignore[no-untyped-def]
     """Return the importance from which on an owner can pay for all its jobs."""
-    columns, seen = memory
+    columns, seen, spans = memory
     count = min(seen[owner], columns.shape[2])
     if count < FEWEST:
         return 0.0
     important, work, arrival = columns[0, owner, :count], columns[1, owner, :count], columns[2, owner, :count]
     total = work.sum()
-    a_round = total / max(SHORTEST, now - arrival.min() + 1.0) * kappa
+    a_round = total / max(spans.shortest, now - arrival.min() + 1.0) * kappa
     most, above = can_pay / max(1e-9, a_round) * total, 0.0
     for place in np.argsort(-important, kind="mergesort"):
         above += work[place]

@@ -22,25 +22,26 @@ announced odds are believed (docs/mathematics.md). A duration that is revealed a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Positive, Share, legal
+from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import cell_of, check_falling, preferred, usual_length
 from marketsched.mechanisms.offers.cluster_present import GROUPS, Offered, Way, offered_of, ways_of
 from marketsched.mechanisms.offers.cluster_waits import Seen
-from marketsched.mechanisms.offers.departures import LATE_ODDS, Odds, announced_and_happened, shares_of
+from marketsched.mechanisms.offers.departures import LATE_ODDS, UNKNOWN, Odds, announced_and_happened, shares_of
 from marketsched.mechanisms.offers.hidden_jobs import BOTH, REGULAR_ALONE
 from marketsched.mechanisms.offers.menu import Entries, announced
-from marketsched.mechanisms.offers.patience import ONE, POSTED, posted_rates
+from marketsched.mechanisms.offers.patience import ONE, posted, posted_rates
 from marketsched.mechanisms.offers.present import REGULAR, SPARE
-from marketsched.mechanisms.offers.rates import Rates
+from marketsched.mechanisms.offers.rates import KEPT, Rates
 from marketsched.mechanisms.offers.service import APART, MOST_LOST
 from marketsched.mechanisms.offers.usual_work import UsualWork
+from marketsched.mechanisms.offers.waits import AHEAD
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.node_shares import NodeShares
@@ -48,6 +49,7 @@ from marketsched.mechanisms.resources.nodes import Run
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.unit import Unit
 
 
 class Entry(NamedTuple):
@@ -74,6 +76,8 @@ class ClusterOffers(NodesMarket[Offered]):
         is offered regular nodes alone in any case.
     late_odds : float
         As of `marketsched.mechanisms.offers.two_offers.TwoOffers`.
+    round_seconds : float, optional
+        Length of a round; None: a quarter of an hour.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
 
@@ -126,14 +130,16 @@ class ClusterOffers(NodesMarket[Offered]):
         cluster: Cluster | None = None,
         spare: bool = True,
         late_odds: Share = LATE_ODDS,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
         self.takes_back = self._spare = spare
-        self.learnt, self.usual = Odds(GROUPS, late_odds), UsualWork()
-        self.rates = Rates(self.cluster.nodes, *(BOTH if spare else REGULAR_ALONE))
-        self.patience = POSTED if spare else ONE
+        self.unit = unit = Unit.of(round_seconds)
+        self.learnt, self.usual = Odds(GROUPS, late_odds), UsualWork(UNKNOWN * unit.rounds)
+        self.rates = Rates(self.cluster.nodes, *(BOTH if spare else REGULAR_ALONE), unit.kept(KEPT))
+        self.patience = posted(unit) if spare else ONE
         self._n_pools, self._shares = len(self.cluster.pool_names), NodeShares(self.cluster)
         self._seen = Seen(self._n_pools)
         self._victims: dict[Run, Offered] | None = None  # spare runs; None: not known in this state
@@ -240,7 +246,7 @@ class ClusterOffers(NodesMarket[Offered]):
     def _preferred(self, each: Offered, now: int) -> Entry | None:
         """Return the entry of largest announced value; None: none is worth taking."""
         best: Entry | None = None
-        for way in ways_of(each, now, self._n_pools):
+        for way in ways_of(each, now, self._n_pools, self.unit):
             entries = self.entries(each, way, now)
             found = preferred(entries.values, SPARE if self._spare and way.report.restarts else REGULAR)
             if found is not None and (
@@ -255,7 +261,8 @@ class ClusterOffers(NodesMarket[Offered]):
         usual = self.usual.by_band
         fits = any(self.nodes.fits(each.wants[row]) for row in way.rows)
         most_lost = MOST_LOST * way.size * float(usual[way.band])
-        waits = self._seen.expected_waits(way, now, now + self.patience, usual, self.usual.kappa, most_lost, fits=fits)
+        latest, kappa, most = now + self.patience, self.usual.kappa, self.unit.whole(AHEAD)
+        waits = self._seen.expected_waits(way, now, latest, usual, kappa, most_lost, fits=fits, most=most)
         shares = shares_of(self.learnt.odds, self.learnt.grouped[:, way.group])
         return announced(shares, self.patience, rates, waits, way.report, now)
 
@@ -308,7 +315,7 @@ class ClusterOffers(NodesMarket[Offered]):
             self._latest = max((other.latest for other in spare), default=0)
         if each.offer == REGULAR:
             return self._victims
-        after = each.latest + APART
+        after = each.latest + self.unit.whole(APART)
         if self._latest <= after:
             return {}
         return {run: other for run, other in self._victims.items() if other.latest > after}

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.offers.announced import Report, Stairs
-from marketsched.mechanisms.offers.present import GROUP_ROUNDS
+from marketsched.mechanisms.offers.present import GROUP_LONGEST
 from marketsched.mechanisms.offers.usual_work import N_BANDS, band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.node_shares import NodeShares
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, facts_of
+from marketsched.mechanisms.unit import Unit
 
-GROUPS = N_BANDS * (len(GROUP_ROUNDS) + 1)
+GROUPS = N_BANDS * (len(GROUP_LONGEST) + 1)
 
 
 class Way(NamedTuple):
@@ -69,14 +70,14 @@ def offered_of(x: WaitingJob, known: Known, cluster: Cluster, shares: NodeShares
     return Offered(**facts_of(x, 0, known, cluster), sizes=sizes, shares=shares.of(options), device=device)
 
 
-def ways_of(each: Offered, now: int, n_pools: int) -> Iterator[Way]:
+def ways_of(each: Offered, now: int, n_pools: int, unit: Unit) -> Iterator[Way]:
     """Yield the ways in which a job could be in time: of each shape all pools, then without the slowest, and so on."""
     for shape in np.unique(each.options.shape).tolist():
         rows = np.flatnonzero(each.options.shape == shape)
         rows = rows[np.argsort(each.means[rows], kind="stable")]
         last = rows.size
         while last:
-            way = way_of(each, rows[:last], now, n_pools)
+            way = way_of(each, rows[:last], now, n_pools, unit)
             if way is not None:
                 yield way
             slowest = each.means[rows[last - 1]]
@@ -84,7 +85,7 @@ def ways_of(each: Offered, now: int, n_pools: int) -> Iterator[Way]:
                 last -= 1
 
 
-def way_of(each: Offered, rows: NDArray[np.int64], now: int, n_pools: int) -> Way | None:
+def way_of(each: Offered, rows: NDArray[np.int64], now: int, n_pools: int, unit: Unit) -> Way | None:
     """Return the way to run with some options of one shape; None: no run of it can bring anything."""
     report = _report_of(each, rows, now)
     if report is None:
@@ -92,8 +93,8 @@ def way_of(each: Offered, rows: NDArray[np.int64], now: int, n_pools: int) -> Wa
     pools = np.zeros(n_pools, dtype=np.bool_)
     pools[each.options.pool[rows]] = True
     least = int(rows[each.shares[rows].argmin()])
-    band, longest = each.band_of(least), bisect_left(GROUP_ROUNDS, report.longest)
-    group = band * (len(GROUP_ROUNDS) + 1) + longest
+    band, longest = each.band_of(least), bisect_left(GROUP_LONGEST, report.longest / unit.rounds)
+    group = band * (len(GROUP_LONGEST) + 1) + longest
     return Way(rows.tolist(), report, float(each.sizes[least]), float(each.shares[least]), band, group, pools)
 
 

@@ -75,8 +75,9 @@ class Seen:
         most_lost: float,
         *,
         fits: bool,
+        most: int = AHEAD,
     ) -> NDArray[np.int64]:
-        """Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n), at most `AHEAD`.
+        """Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n), at most ``most``.
 
         Parameters
         ----------
@@ -94,10 +95,12 @@ class Seen:
             Node-rounds that a spare run may lose to it.
         fits : bool
             Whether it has room now.
+        most : int
+            Rounds.
         """
         waits = np.empty((2, latest.size), dtype=np.int64)
         _waits_kernel(
-            self.jobs, self.accepts, way.pools, way.share, now, latest, usual * kappa, most_lost, fits, AHEAD, waits
+            self.jobs, self.accepts, way.pools, way.share, now, latest, usual * kappa, most_lost, fits, most, waits
         )
         return waits
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.offers.present import GROUPS, REGULAR, SPARE, Present
 
 REMEMBERED = 300  # departures that the rates are made of
-UNKNOWN_ROUNDS = 4.0  # usual rounds before any job has left
+UNKNOWN = 4.0  # usual quarters of an hour before any job has left
 PRIOR = (0.05, 0.6, 0.75, 0.85, 0.9, 0.95)  # odds before any job has left, by x
 PRIOR_WEIGHT = 6.0  # departures that the prior counts for
 GROUP_WEIGHT = 6.0  # jobs that the odds of all count for in those of a group
@@ -110,6 +110,8 @@ class Learnt(Odds):
     ----------
     late_odds : float
         As of `Odds`.
+    unknown : float
+        Usual rounds before any job has left.
 
     Attributes
     ----------
@@ -119,9 +121,9 @@ class Learnt(Odds):
         Of all bands together.
     """
 
-    def __init__(self, late_odds: float = LATE_ODDS) -> None:
+    def __init__(self, late_odds: float = LATE_ODDS, unknown: float = UNKNOWN) -> None:
         super().__init__(GROUPS, late_odds)
-        self.usual_rounds, self.usual = np.full(5, UNKNOWN_ROUNDS), UNKNOWN_ROUNDS
+        self.usual_rounds, self.usual = np.full(5, unknown), unknown
         self._announced = np.zeros((5, 2))  # by band: rounds and jobs
         self._kappa = np.ones(2)  # real and announced node-rounds
 

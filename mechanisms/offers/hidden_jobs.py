@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.announced import Report, cell_of, usual_length
-from marketsched.mechanisms.offers.departures import Learnt
+from marketsched.mechanisms.offers.departures import UNKNOWN, Learnt
 from marketsched.mechanisms.offers.menu import Entries, TwoOffersMenu
-from marketsched.mechanisms.offers.patience import ONE, POSTED
+from marketsched.mechanisms.offers.patience import ONE, posted
 from marketsched.mechanisms.offers.present import DONE, HERE, REGULAR, SPARE, Present, band_of, group_of
-from marketsched.mechanisms.offers.rates import Rates
-from marketsched.mechanisms.offers.service import serve
-from marketsched.mechanisms.offers.waits import Calendars
+from marketsched.mechanisms.offers.rates import KEPT, Rates
+from marketsched.mechanisms.offers.service import APART, serve
+from marketsched.mechanisms.offers.waits import AHEAD, Calendars
+from marketsched.mechanisms.unit import Unit
 
 BOTH = (0.5, 0.9)  # part and factor of the threshold that rates are made of
 REGULAR_ALONE = (0.7, 0.65)
@@ -50,6 +51,8 @@ class HiddenJobs:
         Nodes; rounds.
     late_odds : float
         Of `Learnt`.
+    unit : Unit
+        Of durations.
     spare : bool
         Whether spare nodes are offered, and patience; else regular nodes in order of arrival alone.
     requeue : bool
@@ -77,14 +80,15 @@ class HiddenJobs:
         capacity: int,
         max_duration: int,
         late_odds: float,
+        unit: Unit,
         *,
         spare: bool,
         requeue: bool,
         counts_saved: bool = False,
     ) -> None:
-        self.present, self.learnt = Present(), Learnt(late_odds)
-        self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE))
-        self.patience = POSTED if spare else ONE
+        self.present, self.learnt = Present(), Learnt(late_odds, UNKNOWN * unit.rounds)
+        self.rates = Rates(capacity, *(BOTH if spare else REGULAR_ALONE), unit.kept(KEPT))
+        self.patience, self.unit = posted(unit) if spare else ONE, unit
         self.held = [0, 0]
         self.figures = np.zeros((2, 2, 3))
         self.lost = [0, 0]
@@ -93,7 +97,7 @@ class HiddenJobs:
         self._spare, self._requeue, self._counts_saved = spare, requeue, counts_saved and requeue
         self._running = 0  # jobs
         self._moved = False  # whether a run was started or taken back in the last round
-        self._calendars = Calendars()
+        self._calendars = Calendars(unit.whole(AHEAD))
         self._menu: TwoOffersMenu | None = None  # of the next arrival; None: somebody has come or gone since
         self._reports: dict[int, Report] = {}  # by row
         self._chances: dict[int, float] = {}
@@ -127,14 +131,14 @@ class HiddenJobs:
     def menu(self, now: int, unbooked: Callable[[int], NDArray[np.int64] | int]) -> TwoOffersMenu:
         """Return what is offered to the next arrival of round ``now``; later rounds change it.
 
-        ``unbooked(now)`` returns the nodes of coming rounds that nobody else has booked, shape (AHEAD,), or of each.
+        ``unbooked(now)`` returns the nodes of coming rounds that nobody else has booked, shape (ahead,), or of each.
         """
         if self._menu is None:
             learnt, calendars = self.learnt, self._calendars
             calendars.fill(self.present, now, unbooked(now), learnt.usual_rounds)
             self._menu = TwoOffersMenu(
                 now, self._capacity, self.rates.posted, learnt.usual, learnt.usual_rounds, learnt.odds, learnt.grouped,
-                calendars.free, calendars.runs, calendars.line, self.patience,
+                calendars.free, calendars.runs, calendars.line, self.patience, self.unit,
             )  # fmt: skip
         return self._menu
 
@@ -150,7 +154,7 @@ class HiddenJobs:
             offer, width, band_of(width, self._capacity), rate=rate, latest=now + patience,
             last_start=report.last_start(rate), every=report.checkpoint if self._counts_saved else 0,
             cell=cell_of(int(entries.waits[chosen]), min(report.last - now, patience + length), length),
-            group=group_of(width, self._capacity, report.longest), mean=report.mean,
+            group=group_of(width, self._capacity, report.longest / self.unit.rounds), mean=report.mean,
             density=report.highest / (width * report.mean),
         )  # fmt: skip
         self._reports[row], self._chances[row] = report, float(entries.chances[chosen])
@@ -164,7 +168,8 @@ class HiddenJobs:
             return Served([], [])
         jobs, reports = self.present.jobs, self._reports
         starts = jobs["start"].copy()
-        taken, started = serve(self.present, now, idle, room, self.learnt.usual_rounds, requeue=self._requeue)
+        usual, apart = self.learnt.usual_rounds, self.unit.whole(APART)
+        taken, started = serve(self.present, now, idle, room, usual, requeue=self._requeue, apart=apart)
         back = []
         for row in taken.tolist():
             start, width = int(starts[row]), reports[row].width

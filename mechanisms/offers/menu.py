@@ -14,6 +14,7 @@ from marketsched.mechanisms.offers.patience import offered, posted_rates
 from marketsched.mechanisms.offers.present import band_of, group_of
 from marketsched.mechanisms.offers.service import MOST_LOST
 from marketsched.mechanisms.offers.waits import expected_waits
+from marketsched.mechanisms.unit import Unit
 
 
 class Entries(NamedTuple):
@@ -61,14 +62,15 @@ class TwoOffersMenu:
     usual_rounds: NDArray[np.float64]  # (5,), the same by band of widths
     odds: NDArray[np.float64]  # (2, 12, 2): per class and cell, completed in time and left
     grouped: NDArray[np.float64]  # (2, 9, 12, 2): the same of each group of jobs
-    free: NDArray[np.int64]  # (2, AHEAD), as `Calendars`
+    free: NDArray[np.int64]  # (2, ahead), as `Calendars`
     runs: NDArray[np.int64]  # (n, 3)
     line: NDArray[np.int64]  # (m, 5)
     patience: NDArray[np.int64]  # (n,), posted, rounds
+    unit: Unit
 
     def entries(self, report: Report) -> Entries:
         """Return the entries as they are announced to a report, see `announced`."""
-        width, group = report.width, group_of(report.width, self.capacity, report.longest)
+        width, group = report.width, group_of(report.width, self.capacity, report.longest / self.unit.rounds)
         most_lost = MOST_LOST * width * float(self.usual_rounds[band_of(width, self.capacity)])
         rates = posted_rates(self.rates, self.patience, self.usual)
         waits = expected_waits(self.free, self.runs, self.line, self.now + self.patience, width, report.mean, most_lost)

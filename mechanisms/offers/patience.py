@@ -16,17 +16,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.unit import Unit
+
 UNLIMITED = 10**9  # rounds: nobody waits so long
+STEPS = ((0, 16, 1), (16, 32, 2), (32, 64, 4), (64, 128, 8), (128, 513, 32))  # quarters; of coarser ones none suits
+LARGE = 512 * 2.0 ** (0.5 * np.arange(1, 23))  # to 2^20 quarters: a deadline far ahead needs no nearer entry
 
 
-def _posted() -> NDArray[np.int64]:
-    steps = ((0, 16, 1), (16, 32, 2), (32, 64, 4), (64, 128, 8), (128, 513, 32))
-    return np.concatenate([np.arange(*step, dtype=np.int64) for step in steps])
+def posted(unit: Unit) -> NDArray[np.int64]:
+    """Return each patience that is posted, rounds, rising."""
+    quarters = np.concatenate([*(np.arange(*step) for step in STEPS), LARGE])
+    found = np.unique(np.rint(quarters * unit.rounds).astype(np.int64))
+    found.flags.writeable = False
+    return found
 
 
-POSTED = _posted()  # (53,), rounds; of coarser lists jobs find none that suits them
+POSTED = posted(Unit())  # (75,), where a round is a quarter of an hour
 ONE = np.array([UNLIMITED], dtype=np.int64)  # nothing to choose: order of arrival, at the rate itself
-POSTED.flags.writeable = ONE.flags.writeable = False
+ONE.flags.writeable = False
 
 
 def posted_rates(rates: tuple[float, float], patience: NDArray[np.int64], usual: float) -> NDArray[np.float64]:

@@ -43,19 +43,19 @@ JOB = np.dtype(
 )
 
 
-GROUP_WIDTHS, GROUP_ROUNDS = (0.06, 0.35), (4, 24)  # shares of the machine, and longest outcomes, of groups of jobs
+GROUP_WIDTHS, GROUP_LONGEST = (0.06, 0.35), (4, 24)  # of groups of jobs: shares of the machine; quarters of an hour
 GROUPS = 9
 
 
-def group_of(width: int, capacity: int, longest: int) -> int:
-    """Return the group, 0 to 8, of a job by its nodes and the longest duration that it announces.
+def group_of(width: int, capacity: int, longest: float) -> int:
+    """Return the group, 0 to 8, of a job by its nodes and the longest duration that it announces, quarters of an hour.
 
     Examples
     --------
     >>> [group_of(*each) for each in ((1, 100, 4), (6, 100, 5), (7, 100, 4), (36, 100, 25))]
     [0, 1, 3, 8]
     """
-    return 3 * bisect_left(GROUP_WIDTHS, width / capacity) + bisect_left(GROUP_ROUNDS, longest)
+    return 3 * bisect_left(GROUP_WIDTHS, width / capacity) + bisect_left(GROUP_LONGEST, longest)
 
 
 def band_of(width: int, capacity: int) -> int:

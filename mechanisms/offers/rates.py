@@ -1,6 +1,6 @@
 r"""The posted rates per node and round, computed from departed jobs and the widths of arrivals.
 
-The offered load, in nodes, is the mean over past rounds (.99 a round) of what arrived, at its usual length:
+The offered load, in nodes, is the mean over past rounds (.99 a quarter of an hour) of what arrived, as long as usual:
 
 .. math:: A = E[\textstyle\sum_j c_j \bar m(c_j) \kappa].
 
@@ -23,7 +23,7 @@ from marketsched.mechanisms.offers.departures import Odds
 SPARE_PART = 0.2  # of the regular rate
 QUANTILES = (0.2, 0.45)
 FEWEST = 10  # departures before anything costs
-KEPT = 0.99  # of the offered load, a round
+KEPT = 0.99  # of the offered load, a quarter of an hour
 
 
 class OfferedLoad:
@@ -33,6 +33,8 @@ class OfferedLoad:
     ----------
     capacity : int
         C, nodes.
+    kept : float
+        The part of the past that counts a round later.
 
     Attributes
     ----------
@@ -40,8 +42,8 @@ class OfferedLoad:
         What was offered and the rounds it came in, both fade; and what has arrived in this round.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+    def __init__(self, capacity: int, kept: float = KEPT) -> None:
+        self.capacity, self.kept = capacity, kept
         self.sums = np.zeros(3)
 
     @property
@@ -56,7 +58,7 @@ class OfferedLoad:
     def pass_rounds(self, count: int = 1) -> None:
         """Let so many rounds begin."""
         for _ in range(count):
-            _fade_kernel(self.sums, KEPT)
+            _fade_kernel(self.sums, self.kept)
 
 
 class Rates:
@@ -68,6 +70,8 @@ class Rates:
         C, nodes.
     part, factor : float
         How the threshold is found, and what share of it is asked for.
+    kept : float
+        As of `OfferedLoad`.
 
     Attributes
     ----------
@@ -77,8 +81,8 @@ class Rates:
         A / C.
     """
 
-    def __init__(self, capacity: int, part: float, factor: float) -> None:
-        self._part, self._factor, self._offered = part, factor, OfferedLoad(capacity)
+    def __init__(self, capacity: int, part: float, factor: float, kept: float = KEPT) -> None:
+        self._part, self._factor, self._offered = part, factor, OfferedLoad(capacity, kept)
         self._order = np.zeros(0, dtype=np.int64)  # of remembered jobs, from the highest density down
         self.posted = (0.0, 0.0)
 
@@ -96,12 +100,11 @@ class Rates:
         densities, works = learnt.remembered
         if self._order.size < densities.size:
             self._order = np.concatenate([self._order, np.arange(self._order.size, densities.size)])
-        offered, before = self._offered, np.empty(count)
+        offered, known, before = self._offered, learnt.departures >= FEWEST, np.empty(count)
         rules = (self._part * float(works.sum()), self._factor, *QUANTILES)
-        known = learnt.departures >= FEWEST
         regular = _post_kernel(
-            first, offered.sums, offered.capacity, KEPT, densities, works, self._order, known, rules, self.posted[1],
-            before,
+            first, offered.sums, offered.capacity, offered.kept, densities, works, self._order, known, rules,
+            self.posted[1], before,
         )  # fmt: skip
         if regular != self.posted[1]:
             self.posted = (SPARE_PART * regular, regular)

@@ -11,7 +11,7 @@ Of each class the job with the smallest arrival + patience goes first, then who 
 
    with e_i the rounds that run i would lose, b = .75: those that it has run, or those since its last checkpoint, if its
    job states one. Who began last has least to lose.
-3. A spare job takes nodes under the same limit, but only from spare runs whose latest start lies more than 32 rounds
+3. A spare job takes nodes under the same limit, but only from spare runs whose latest start lies more than 8 hours
    behind its own.
 
 Nodes, classes, patience, checkpoints, turns and starts of those present decide, and usual rounds of those that have
@@ -27,11 +27,20 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.offers.present import Present
 
 MOST_LOST = 0.75  # b: with 1.5 evictions destroyed up to a sixth of the busy node time
-APART = 32  # rounds between the latest starts of a spare job and of a spare run that it may take nodes from
+APART = (
+    32  # quarters of an hour between the latest starts of a spare job and of a spare run that it may take nodes from
+)
 
 
 def serve(
-    present: Present, now: int, idle: int, room: int, usual_rounds: NDArray[np.float64], *, requeue: bool
+    present: Present,
+    now: int,
+    idle: int,
+    room: int,
+    usual_rounds: NDArray[np.float64],
+    *,
+    requeue: bool,
+    apart: int = APART,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Take nodes back and start runs in round ``now``.
 
@@ -49,6 +58,8 @@ def serve(
         By band of widths.
     requeue : bool
         False: runs that are taken back are lost, and their jobs with them.
+    apart : int
+        Rounds of point 3 above.
 
     Returns
     -------
@@ -57,7 +68,7 @@ def serve(
     """
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     n_taken, n_started = _serve_kernel(
-        present.jobs, present.queue(), present.victims(), now, idle, room, usual_rounds, MOST_LOST, APART, requeue,
+        present.jobs, present.queue(), present.victims(), now, idle, room, usual_rounds, MOST_LOST, apart, requeue,
         taken, started,
     )  # fmt: skip
     return taken[:n_taken], started[:n_started]

@@ -49,6 +49,7 @@ from marketsched.mechanisms.offers.present import REGULAR, SPARE
 from marketsched.mechanisms.offers.waits import AHEAD
 from marketsched.mechanisms.signals import observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
+from marketsched.mechanisms.unit import Unit
 
 
 @dataclass(slots=True, eq=False)
@@ -129,8 +130,10 @@ class TwoOffers(BidPrice):
         super().__init__(capacity, horizon, **calendar)
         self.takes_back = spare
         self._requeue = requeue
+        unit = Unit.of(calendar.get("round_seconds"))
+        self._ahead = unit.whole(AHEAD)
         rules = {"spare": spare, "requeue": requeue, "counts_saved": counts_saved}
-        self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, **rules)
+        self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, unit, **rules)
         self._in_row: dict[int, WaitingJob] = {}
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
 
@@ -328,11 +331,11 @@ class TwoOffers(BidPrice):
             self._free[now - 1 : x.start + self.max_duration - 1] += sign * x.width
 
     def _unbooked(self, now: int) -> NDArray[np.int64] | int:
-        """Return the nodes of the coming rounds that no job of revealed duration has, shape (AHEAD,), or all."""
+        """Return the nodes of the coming rounds that no job of revealed duration has, shape (ahead,), or all."""
         if not self._books:
             return self.capacity
-        found = np.full(AHEAD, self.capacity)
-        known = self._free[now - 1 : now - 1 + AHEAD]
+        found = np.full(self._ahead, self.capacity)
+        known = self._free[now - 1 : now - 1 + self._ahead]
         found[: known.size] = known
         for x in self._in_row.values():
             if x.start and x.agreed.offer == REGULAR:

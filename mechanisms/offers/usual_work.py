@@ -12,7 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.offers.departures import UNKNOWN_ROUNDS
+from marketsched.mechanisms.offers.departures import UNKNOWN
 
 BANDS = (0.3, 0.6)  # largest shares of a node: jobs up to each, and larger ones
 N_BANDS = 2 * (len(BANDS) + 1)
@@ -31,9 +31,10 @@ def band_on_nodes(share: float, *, device: bool) -> int:
 
 
 class UsualWork:
-    """What was learnt from jobs that have left."""
+    """What was learnt from jobs that have left; before any has, jobs announce ``unknown`` rounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: float = UNKNOWN) -> None:
+        self._unknown = unknown
         self._announced = np.zeros((N_BANDS, 2))  # by band: rounds and jobs
         self._work = np.ones(2)  # real and announced node-rounds
 
@@ -51,7 +52,7 @@ class UsualWork:
     def overall(self) -> float:
         """Return the mean that all jobs announce, rounds."""
         rounds, jobs = self._announced.sum(axis=0).tolist()
-        return rounds / jobs if jobs > 0.5 else UNKNOWN_ROUNDS
+        return rounds / jobs if jobs > 0.5 else self._unknown
 
     @property
     def by_band(self) -> NDArray[np.float64]:

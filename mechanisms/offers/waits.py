@@ -1,4 +1,4 @@
-r"""The wait of a new job: a calendar of the next 400 rounds, filled with the present jobs that stand before it.
+r"""The wait of a new job: a calendar of the next 100 hours, filled with the present jobs that stand before it.
 
 Nothing but nodes, class, patience, checkpoint, turn and start of a present job counts; its length is the usual one
 :math:`\bar m` of its width. Work of which e rounds are done, those saved at checkpoints included, goes on for
@@ -18,16 +18,21 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.offers.present import Present
 
-AHEAD = 400  # rounds
+AHEAD = 400  # quarters of an hour
 WIDTHS = 64
 
 
 class Calendars:
     """Free nodes ahead as one round sees them, and who waits.
 
+    Parameters
+    ----------
+    ahead : int
+        Rounds ahead.
+
     Attributes
     ----------
-    free : ndarray of int, shape (2, AHEAD)
+    free : ndarray of int, shape (2, ahead)
         Beside what runs: for a spare job also beside the regular jobs that wait, for a regular one as if it could take
         nodes from every spare run.
     runs : ndarray of int, shape (n, 3)
@@ -38,8 +43,8 @@ class Calendars:
         but nodes they share are one row, with the nodes of all.
     """
 
-    def __init__(self) -> None:
-        self.free = np.empty((2, AHEAD), dtype=np.int64)
+    def __init__(self, ahead: int = AHEAD) -> None:
+        self.free = np.empty((2, ahead), dtype=np.int64)
         self.runs = np.empty((0, 3), dtype=np.int64)
         self.line = np.empty((0, 5), dtype=np.int64)
 
@@ -62,7 +67,9 @@ def expected_waits(
     mean: float,
     most_lost: float,
 ) -> NDArray[np.int64]:
-    r"""Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n); `AHEAD`: none in sight.
+    r"""Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n).
+
+    As many as the calendars have: no start is in sight.
 
     Parameters
     ----------

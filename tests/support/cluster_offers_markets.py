@@ -109,7 +109,7 @@ class Chosen(ClusterOffers):
     def _forced(self, each, now):
         pools, offer, column = self.chosen[each.x.job]
         rows = np.array(pools) if pools else np.arange(each.options.pool.size)
-        way = way_of(each, rows, now, self._n_pools)
+        way = way_of(each, rows, now, self._n_pools, self.unit)
         if way is None:
             return None
         entries = super().entries(each, way, now)

@@ -17,7 +17,7 @@ from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.present import DONE, HERE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
-from marketsched.mechanisms.credits.upgrades import Memory, outlook, upgraded
+from marketsched.mechanisms.credits.upgrades import Memory, Spans, outlook, upgraded
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.registry import get_mechanism
@@ -229,7 +229,7 @@ def test_a_rule_that_reads_what_present_jobs_announce_is_found():
 
 def test_what_the_regular_jobs_of_an_owner_still_need_is_summed_over_their_rest():
     """By hand, kappa .5: what waits needs half its mean, and what runs the rest of that, at least a round."""
-    purses, memory, present = Purses(Accounts(owners=["ann", "bob"]), 8, 0.5, 20.0, 1.0), Memory(), Rows(JOB)
+    purses, memory, present = Purses(Accounts(owners=["ann", "bob"]), 8, 0.5, 20.0, 1.0), Memory(Spans()), Rows(JOB)
     memory.admit(2)
     jobs = [  # owner, width, rest, start, since, state; now is round 10
         (0, 2, 8.0, 0, 9, HERE),  # 2 nodes for 4 rounds

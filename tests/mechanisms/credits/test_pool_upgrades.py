@@ -10,7 +10,7 @@ from marketsched.mechanisms.credits.cluster_present import Present
 from marketsched.mechanisms.credits.pool_upgrades import PoolUpgrades
 from marketsched.mechanisms.credits.pools import PoolPurses
 from marketsched.mechanisms.credits.purses import CREDIT
-from marketsched.mechanisms.credits.upgrades import FEWEST, REMEMBERED, SAVINGS_LAST, SHORTEST
+from marketsched.mechanisms.credits.upgrades import FEWEST, REMEMBERED, Spans
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.schedulers.turns import Accounts
 from node_requests import CPU
@@ -26,8 +26,8 @@ def threshold(jobs, of, income, left, now):
     if len(own) < FEWEST:
         return 0.0
     total = sum(work for _, work, _ in own)
-    a_round = total / max(SHORTEST, now - min(at for *_, at in own) + 1.0) * KAPPA
-    most, above = (income + max(0.0, left) / SAVINGS_LAST) / a_round * total, 0.0
+    a_round = total / max(Spans().shortest, now - min(at for *_, at in own) + 1.0) * KAPPA
+    most, above = (income + max(0.0, left) / Spans().savings_last) / a_round * total, 0.0
     for important, work, _ in sorted(own, key=lambda row: -row[0]):
         above += work
         if above > most:
@@ -74,7 +74,7 @@ def test_kept_ranks_give_the_threshold_of_a_plain_walk(of):
     for seed in range(many(20)):
         rng = np.random.default_rng(seed)
         pools = PoolPurses(Accounts(None, "", ["ann", "bob"]), CLUSTER, 0.5, 8.0, 1.0, of)
-        choice, known = PoolUpgrades(pools), {0: [], 1: []}
+        choice, known = PoolUpgrades(pools, Spans()), {0: [], 1: []}
         for now in range(1, 140):
             owner = int(rng.integers(2))
             if of == "one" and now % 8 == 0:  # weights move

@@ -19,7 +19,7 @@ from marketsched.mechanisms.credits.departures import Usual
 from marketsched.mechanisms.credits.present import DONE, JOB
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.credits.service import prepay, serve_free, serve_regular
-from marketsched.mechanisms.offers.departures import UNKNOWN_ROUNDS
+from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.schedulers.turns import Accounts
 
@@ -51,7 +51,7 @@ def test_who_leaves_teaches_what_jobs_announce_and_how_much_of_it_is_true():
         Usual(),
     )
     first = present.turn[:5].tolist()
-    assert usual.rounds.tolist() == [UNKNOWN_ROUNDS] * 5 and usual.kappa == 1.0
+    assert usual.rounds.tolist() == [UNKNOWN] * 5 and usual.kappa == 1.0
     assert usual.departed(present, 10).tolist() == [first[0], first[3], first[4]]
     assert present.turn[: present.n].tolist() == first[1:3]
     announced, jobs = 0.97 * 6 + 2, 0.97 + 1
