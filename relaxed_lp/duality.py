@@ -38,6 +38,8 @@ STEPS = 600  # evaluations from each starting point
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
 SHRINK = 10.0  # how much smaller the steps of each stage are than those of the one before
 REACH = 4.0  # first step, in multiples of the mean value per node-round
+SEGMENTS = 4096  # of more rounds the first prices are those of so many segments of equal length
+FINE, POLISH = 0.2, 100  # then the first step of prices by round, in parts of the above, and how many there are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +114,8 @@ def dual_bound(
     start_prices : array_like of float, shape (horizon,), optional
         A second starting point, say the mechanism's final prices: credits per node and round.
     steps : int
-        Evaluations from each starting point, >= 1; fewer if an optimum is recognised.
+        Evaluations from each starting point, >= 1; fewer if an optimum is recognised. Of more than 4,096 rounds these
+        are made on tasks in as many segments, whose prices 100 evaluations by round then improve.
 
     Returns
     -------
@@ -149,7 +152,11 @@ def dual_bound(
     step = REACH * _mean_density(tasks)
     best, best_value, traces = starts[0], np.inf, []
     for start in starts:
-        prices, value, history = _descend(tasks, float(capacity), start, step, steps)
+        if jobs.horizon > SEGMENTS:
+            start = _prices_by_segment(tasks, float(capacity), start, steps)
+            prices, value, history = _descend(tasks, float(capacity), start, FINE * step, POLISH)
+        else:
+            prices, value, history = _descend(tasks, float(capacity), start, step, steps)
         traces.append(history)
         if value < best_value:
             best, best_value = prices, value
@@ -264,6 +271,27 @@ def _mean_density(tasks: _Weighted) -> float:
     useful = best > 0
     density = float(np.mean((best / (tasks.widths * tasks.durations))[useful])) if useful.any() else 0.0
     return density if density > 0 else 1.0
+
+
+def _prices_by_segment(
+    tasks: _Weighted, capacity: float, start: NDArray[np.float64], steps: int
+) -> NDArray[np.float64]:
+    """Return good prices by round that are equal within segments: those of the tasks in segments in place of rounds.
+
+    Durations are rounded to segments, and widths make up for it. Any prices are a bound, and it is evaluated by round.
+    """
+    length = -(-start.size // SEGMENTS)
+    n = -(-start.size // length)
+    durations = np.maximum(1, np.rint(tasks.durations / length).astype(np.int64))
+    owners = np.repeat(np.arange(durations.size), np.diff(tasks.begins))
+    firsts = tasks.firsts.astype(np.int64) // length
+    lasts = np.minimum((tasks.firsts.astype(np.int64) + tasks.counts - 1) // length, n - durations[owners])
+    firsts = np.minimum(firsts, lasts)
+    widths = tasks.widths * tasks.durations / (durations * length)
+    coarse = _Weighted.of(durations, widths, owners, firsts, lasts - firsts + 1, tasks.values)
+    by_segment = np.add.reduceat(start, np.arange(0, start.size, length))
+    found, _, _ = _descend(coarse, capacity, by_segment, REACH * _mean_density(coarse), steps)
+    return np.repeat(found / length, length)[: start.size]
 
 
 def _descend(

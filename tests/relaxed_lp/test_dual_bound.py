@@ -12,7 +12,9 @@ from numba import config
 from scipy import optimize, sparse
 
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms.auctions.flat_price import best_first_come
 from marketsched.mechanisms.realised import RealisedJobs
+from marketsched.relaxed_lp import duality
 from marketsched.relaxed_lp.duality import (
     _adagrad_kernel,
     _tasks_of,
@@ -314,3 +316,16 @@ def test_report_bound_refuses_bad_scales_and_base_price():
         report_bound([], 1, 2, [0.0, 0.0], base_price=0.0, max_delay=2, scales=[-1.0])
     with pytest.raises(InvalidParameterError, match="base_price = nan"):
         report_bound([], 1, 2, [0.0, 0.0], base_price=np.nan, max_delay=2)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(6))
+def test_prices_by_segment_lose_little_over_long_horizons(seed, monkeypatch):
+    """More than 4,096 rounds begin with prices by segment: still what its prices prove, and as close as by rounds."""
+    n_jobs, horizon = 150 + 50 * seed, 5_000 + 4_000 * seed
+    jobs, capacity = market(n_jobs, horizon, 1.5, seed, longest=horizon // 20)
+    found = dual_bound(jobs, capacity, horizon)
+    monkeypatch.setattr(duality, "SEGMENTS", horizon)
+    by_round = dual_bound(jobs, capacity, horizon)
+    assert found.value == pytest.approx(dual_value(jobs, capacity, horizon, found.prices), rel=1e-12)
+    assert best_first_come(jobs, capacity, horizon).welfare <= found.value * (1 + 1e-12) <= 1.01 * by_round.value
