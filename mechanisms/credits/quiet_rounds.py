@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from marketsched.mechanisms.credits.purses import CREDIT, Purses, income_kernel
 from marketsched.mechanisms.credits.service import prepay_kernel
 from marketsched.mechanisms.credits.upgrades import needed_kernel
+from marketsched.mechanisms.kernel_cache import kernel_over
 from marketsched.mechanisms.offers.present import Rows
 from marketsched.mechanisms.schedulers.turns import Turns
 
 LAST = 2**62  # a round
+_compiled = kernel_over(income_kernel, prepay_kernel, needed_kernel)
 
 
 def unchanged_until(
@@ -48,7 +49,7 @@ def pass_rounds(present: Rows, count: int, purses: Purses, turns: Turns) -> None
     _pass_kernel(present.in_turn, count, purses.all_balances, CREDIT, turns.used, turns.kept)
 
 
-@njit(cache=True)
+@_compiled
 def _unchanged_kernel(present, now, idle, balances, credit, kappa, margin, slack):  # type: ignore[no-untyped-def]
     (jobs, turn), (held, _, _, _, incomes, caps) = present, balances
     owner, width, start, since = jobs["owner"], jobs["width"], jobs["start"], jobs["since"]
@@ -88,7 +89,7 @@ def _unchanged_kernel(present, now, idle, balances, credit, kappa, margin, slack
     return max(now, until)
 
 
-@njit(cache=True)
+@_compiled
 def _pass_kernel(present, count, balances, credit, used, kept):  # type: ignore[no-untyped-def]
     jobs, turn = present
     for _ in range(count):
