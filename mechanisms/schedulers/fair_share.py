@@ -13,7 +13,7 @@ highest; it is at least 1. Usage is node-rounds times the QOS's factor, and deca
 The model leaves out partitions, billing weights (see `multifactor.billed`) and weights of single resources, which are
 equal for all jobs of one pool of equal nodes. It also leaves out priorities of associations, nice values, the site's
 factor, reservations, limits of groups, preemption, and ``PriorityFlags=DEPTH_OBLIVIOUS``. Slurm computes priorities
-every ``PriorityCalcPeriod`` (five minutes); the model computes them every round.
+every ``PriorityCalcPeriod`` (five minutes); the model computes them in every round in which a job that waits fits.
 
 Source: Slurm's page *Multifactor Priority Plugin*; `priority_multifactor.c` at the tag slurm-22-05-8-1.
 """
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Finite, Named, Positive, legal
 from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.multifactor import age_factor, job_size_factor, kept
@@ -101,7 +102,7 @@ class FairShare(OrderedQueue):
         round_seconds: float | None = None,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **queue)
+        super().__init__(capacity, horizon, round_seconds=round_seconds, **queue)
         self.rule, self.tree = rule, ShareTree(shares, newcomers)
         self.weights = (weight_age, weight_fair_share, weight_size, weight_qos)
         self.favor_small, self.by_reservation = favor_small, by_reservation
@@ -111,30 +112,38 @@ class FairShare(OrderedQueue):
         self._qos = {name: _quality(name, given) for name, given in (qos or {}).items()}
         self._highest_qos = max((priority for priority, _ in self._qos.values()), default=0.0)
         self._today = 1.0  # usage stands in node-rounds of round 0: what one of today counts beside those
-        self._factors: dict[Hashable, float] = {}
+        self._settled = 1  # runs are counted up to this round, without it
 
     @property
     def usage(self) -> dict[Hashable, float]:
-        """The decayed usage of each owner that has submitted, node-rounds."""
-        return {owner: self.tree.usage(owner) / self._today for owner in self.tree}
+        """The usage of each owner that has submitted, decayed up to the round just cleared, node-rounds."""
+        self._settle()
+        return {owner: self.tree.usage(owner) / self._today / self.kept for owner in self.tree}
 
-    def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
-        """Decay usage, start who comes first, and count the nodes of this round."""
-        self._today /= self.kept
-        if self._today > LARGEST_UNIT:
-            self.tree.scale(1.0 / self._today)
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Give its owner a share from its first job on, too."""
+        super().foresee(x, signal)
+        self.tree.use(x.owner, 0.0)
+
+    def _settle(self) -> None:
+        """Let usage decay up to the current round, and count what ran in the rounds before it, in one sum."""
+        rounds, self._settled = self._round - self._settled, self._round
+        if not rounds:
+            return
+        decay = self.kept**rounds
+        if self._today > LARGEST_UNIT * decay:
+            self.tree.scale(decay / self._today)
             self._today = 1.0
-        for owner in dict.fromkeys(x.owner for x in waiting):
-            self.tree.use(owner, 0.0)  # it has a share from its first job on
-        if waiting:
-            self._factors = self.tree.classic() if self.rule == "classic" else self.tree.fair_tree()
-        found = super().serve(waiting)
+        else:
+            self._today /= decay
+        summed = rounds if self.kept == 1.0 else self.kept * (1.0 - decay) / (1.0 - self.kept)
         for x in self._running.values():
-            self._count(x)
-        for x, start in zip(waiting, found, strict=True):
-            if start:
-                self._count(x)
-        return found
+            self._count(x, summed)
+
+    def _leave(self, x: WaitingJob) -> None:
+        if x.job in self._running:
+            self._settle()
+        super()._leave(x)
 
     def charge(self, x: WaitingJob) -> float:
         """Return 0; where the rule charges by reservation, add the rest of the wall time to the account's usage."""
@@ -142,7 +151,7 @@ class FairShare(OrderedQueue):
             self._count(x, max(0, x.start + x.agreed - self.round))
         return super().charge(x)
 
-    def _count(self, x: WaitingJob, rounds: int = 1) -> None:
+    def _count(self, x: WaitingJob, rounds: float) -> None:
         """Count the nodes that a job uses, or has reserved, in so many rounds."""
         _, usage_factor = self._quality_of(x)
         self.tree.use(x.owner, rounds * self._today * usage_factor * x.width)
@@ -164,10 +173,12 @@ class FairShare(OrderedQueue):
     def factors(self, waiting: Sequence[WaitingJob]) -> tuple[NDArray[np.float64], ...]:
         """Return the factors of age, fair share, size and QOS of waiting jobs in this round, each in [0, 1]."""
         arrivals, widths = np.array([(x.arrival, x.width) for x in waiting], np.float64).reshape(-1, 2).T
+        self._settle()
+        shares = self.tree.classic() if self.rule == "classic" else self.tree.fair_tree()
         qualities = np.array([self._quality_of(x)[0] for x in waiting] if self._highest_qos else 0.0)
         return (
             age_factor((self.round - arrivals) * self.round_s, self.max_age_s),
-            np.array([self._factors[x.owner] for x in waiting]),
+            np.array([shares[x.owner] for x in waiting]),
             job_size_factor(widths, self.capacity, favor_small=self.favor_small),
             qualities / (self._highest_qos or 1.0),
         )

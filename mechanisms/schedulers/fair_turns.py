@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
@@ -19,7 +20,7 @@ from marketsched.mechanisms.mechanism import Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 
-KEPT = 0.99  # of use, a round
+KEPT = 0.99  # of use, a quarter of an hour
 
 
 class FairTurns(OrderedQueue):
@@ -34,8 +35,8 @@ class FairTurns(OrderedQueue):
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
         part, and an account that is opened later has none.
-    kept : float
-        The part of use that is left a round later.
+    kept : float, optional
+        The part of use that is left a round later; None: .99 of a quarter of an hour's.
     kill : bool
         Whether a run ends at its wall time.
 
@@ -78,13 +79,13 @@ class FairTurns(OrderedQueue):
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
-        kept: PositiveShare = KEPT,
+        kept: PositiveShare | None = None,
         kill: bool = False,
         **queue: Any,
     ) -> None:
         super().__init__(capacity, horizon, kill=kill, **queue)
         self.accounts = Accounts(shares, newcomers, owners)
-        self.turns = Turns(self.accounts, kept)
+        self.turns = Turns(self.accounts, self.unit.kept(KEPT) if kept is None else kept)
         self._of: dict[Hashable, tuple[int, float]] = {}  # of present jobs: the owner's number, and the importance
 
     @staticmethod
@@ -106,10 +107,18 @@ class FairTurns(OrderedQueue):
         self.turns.fade()
         found = super().serve(waiting)
         runs = [*self._running.values(), *(x for x, start in zip(waiting, found, strict=True) if start)]
-        if runs:
-            owners = np.array([self._of[x.job][0] for x in runs])
-            self.turns.count(owners, np.array([x.width for x in runs]))
+        self.turns.count(*self._use_of(runs))
         return found
+
+    def pass_rounds(self, until: int) -> None:
+        """Let the rounds before ``until`` go by; there are no prices."""
+        count, self._round, self._any_arrival = until - self._round, until, False
+        self.turns.pass_rounds(*self._use_of(self._running.values()), count)
+
+    def _use_of(self, runs: Iterable[WaitingJob]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return whose each run is, and its nodes."""
+        owners, nodes = np.array([(self._of[x.job][0], x.width) for x in runs], np.int64).reshape(-1, 2).T
+        return owners.copy(), nodes.copy()
 
     def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
         """Return the places of waiting jobs: owners in turn, and inside an owner what matters most."""

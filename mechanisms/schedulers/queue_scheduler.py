@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Natural, legal
+from marketsched.mechanisms.legal import Finite, Maybe, Natural, legal
 from marketsched.mechanisms.schedulers.room import Reserve, Room
+from marketsched.mechanisms.unit import Unit
 
 
 class QueueScheduler(ArrivalMarket):
@@ -27,15 +28,17 @@ class QueueScheduler(ArrivalMarket):
     kill : bool
         True: a job that has run for its wall time and ``grace`` is evicted, as Slurm does by default. False: it may
         run for ``max_duration`` rounds. In both cases it counts as about to end once its wall time is over.
-    grace : int
-        Rounds beyond the wall time before a job is evicted, as Slurm's ``OverTimeLimit``. Slurm's own default is 0
-        minutes, but a run ends there up to half a minute (``KillWait``) after its limit was seen to be over. Rounds
-        are whole, and an overshoot of seconds takes one more: hence 1. 0: to the round.
+    grace : int, optional
+        Rounds beyond the wall time before a job is evicted, as Slurm's ``OverTimeLimit``; None: a quarter of an hour.
+        Slurm's own default is 0 minutes, but a run ends there up to half a minute (``KillWait``) after its limit was
+        seen to be over, and rounds are whole.
     drop_hopeless : bool
         True: a waiting job that could no longer end while it is worth anything, even if it took the shortest time
         announced, is dropped, as by Slurm's ``--deadline``. False: it waits until it starts.
     stop_at_deadline : bool
         True: a run is stopped once no completion could be worth anything. False: it goes on.
+    round_seconds : float, optional
+        Length of a round; None: a quarter of an hour.
     """
 
     free_of_charge: ClassVar[bool] = True
@@ -47,13 +50,15 @@ class QueueScheduler(ArrivalMarket):
         horizon: int,
         *,
         kill: bool = True,
-        grace: Natural = 1,
+        grace: Natural | None = None,
         drop_hopeless: bool = True,
         stop_at_deadline: bool = True,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **sizes: Any,
     ) -> None:
         super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
-        self.kill, self.grace, self.drop_hopeless = kill, grace, drop_hopeless
+        self.kill, self.drop_hopeless, self.unit = kill, drop_hopeless, Unit.of(round_seconds)
+        self.grace = self.unit.whole(1) if grace is None else grace
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the wall time (``agreed``), the rounds the job may run, and the last start that could be worth it."""
@@ -90,12 +95,20 @@ class OrderedQueue(QueueScheduler):
         """Start whom the room of this round takes."""
         found = [None if self._hopeless(x) else NOT_YET for x in waiting]
         room = Room(self.capacity - self.load, self._ends, self.reserve, self.max_duration)
-        for i in self.ranked(waiting) if waiting and room.free else ():
+        for i in self.ranked(waiting) if any(x.width <= room.free for x in waiting) else ():
             if found[i] is not None and room.takes(waiting[i].width, waiting[i].agreed):
                 found[i] = self.round
             if not room.free:
                 break
         return found
+
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends: nobody who waits fits."""
+        free, never = self.capacity - self.load, self.horizon + 1
+        if any(x.width <= free for x in self._waiting):
+            return self._round
+        hopeless = min((x.last_start + 1 for x in self._waiting), default=never) if self.drop_hopeless else never
+        return min(hopeless, min(self._ending, default=never))
 
     @abstractmethod
     def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:

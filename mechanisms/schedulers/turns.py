@@ -16,6 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -144,6 +145,10 @@ class Turns:
         """Begin a round: use fades, and newcomers have none."""
         self.used = np.concatenate([self.kept * self.used, np.zeros(len(self._accounts) - self.used.size)])
 
+    def pass_rounds(self, owners: NDArray[np.int64], nodes: NDArray[np.int64], count: int) -> None:
+        """Let so many rounds go by in which the same runs go on; as of `count`."""
+        _pass_kernel(self.used, self.kept, owners, nodes, count)
+
     def count(self, owners: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
         """Count what ran in this round: the nodes of each run, and whose it is."""
         np.add.at(self.used, owners, nodes)
@@ -162,3 +167,11 @@ class Turns:
         due = parts > 0
         turn = np.where(due, (used + 1.0) / np.where(due, parts, 1.0), used)
         return np.lexsort((-important, owners, turn, ~due))
+
+
+@njit(cache=True)
+def _pass_kernel(used, kept, owners, nodes, count):  # type: ignore[no-untyped-def]
+    for _ in range(count):
+        used *= kept
+        for i in range(owners.size):
+            used[owners[i]] += nodes[i]
