@@ -81,7 +81,7 @@ def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
     >>> [truth_verdict(get("mechanism", name), revealed=True) for name in ("bid-price", "pay-as-bid", "vcg")]
     [('proved', ''), ('fails', 'a part of its value'), ('unknown', '')]
     >>> truth_verdict(get("mechanism", "bid-price"), revealed=False)
-    ('fails', 'a nearer deadline')
+    ('fails', 'a nearer deadline or a larger value')
     """
     standing = getattr(mechanism, "standing", Standing())
     promise: Truthful = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")

@@ -332,7 +332,7 @@ def truth_of(name: str) -> list[str]:
     Examples
     --------
     >>> truth_of("bid-price"), truth_of("cluster-first-come")
-    (['proved', 'no: a nearer deadline'], ['proved', 'proved, on average'])
+    (['proved', 'no: a nearer deadline or a larger value'], ['proved', 'proved, on average'])
     """
     from marketsched.mechanisms.promises import truth_in_short
 

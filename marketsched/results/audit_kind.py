@@ -130,7 +130,7 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
         notes.append(f"{name}: seems to pay, not confirmed: {row['seems_to_pay']}")
     clean = row.get("audited", True) and not row["regret_lower"] > tolerance and not row.get("seems_to_pay")
     if clean and row.get("screened_owners"):
-        notes.append(f"{name}: {_could_have_found(row)}")
+        notes.append(f"{name}: {could_have_found(row)}")
     if row.get("gained_ex_post"):
         counts = "" if row["regret_lower"] > tolerance else "; that breaks no promise"
         notes.append(
@@ -150,11 +150,11 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     return [*notes, f"{name}: {row['errors']}"] if row["errors"] else notes
 
 
-def _could_have_found(row: dict[str, Any]) -> str:
+def could_have_found(row: dict[str, Any]) -> str:
     """Return the size of gain that a clean result would have detected."""
     said = []
     if row["promise"] != "up to regret":
-        said.append(f"no lie that was played of {row['screened_owners']} owners breaks its promise in this market")
+        said.append(f"no lie that was played of {row['screened_owners']} owners {_counted(row)} in this market")
     if math.isfinite(row["detectable_share"]) and not row.get("gained_ex_post"):
         share = at_most(100 * row["detectable_share"])
         said.append(
@@ -167,6 +167,15 @@ def _could_have_found(row: dict[str, Any]) -> str:
             f"{at_most(100 * row['power'])} % of its job's value on average with 90 % probability"
         )
     return "; ".join(said) or "too few plays to state the gain that would have been detected"
+
+
+def _counted(row: dict[str, Any]) -> str:
+    """Return what a lie that counts does: where nothing is promised there is no promise to break."""
+    promised = {promise != "none" for promise in row["promise"].split(", ")}
+    broken, gained = "breaks its promise", "gains on average over the owner's own law"
+    if promised == {True, False}:
+        return f"{broken}, or {gained} where nothing is promised,"
+    return broken if promised == {True} else gained
 
 
 def _owners_with_colours(tried: pd.DataFrame, paying: pd.DataFrame) -> list[str]:

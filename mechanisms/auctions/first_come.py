@@ -83,7 +83,7 @@ class FirstCome(ArrivalMarket):
         "no job is evicted for another",
         "a flat price; the best one is known only in hindsight",
         BY_DEFAULT,
-        lie="a nearer deadline",
+        lie="a nearer deadline or a larger value",
     )
 
     @legal

@@ -14,7 +14,8 @@ pays for the nodes that it holds meanwhile.
 Without it a start is expected to cost :math:`k E[d; s + d \le T + 1]` (`charged_rounds`). If a run that is not over
 after round T counted, a job near the horizon would be kept out by rounds that it never pays for, and would gain by
 hiding its long runs. Runs that are stopped at the deadline of the report (``stop_at_deadline``) pay nothing, and count
-all the same: a nearer deadline then has long runs stopped free of charge, and truth is not the best report.
+all the same: a nearer deadline then has long runs stopped free of charge, a larger value starts runs whose long cases
+are, and truth is not the best report.
 """
 
 from __future__ import annotations

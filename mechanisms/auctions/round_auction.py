@@ -33,7 +33,7 @@ class Bids(NamedTuple):
 
     worth: NDArray[np.float64]  # credits, > 0, of a start now
     nodes: NDArray[np.int64]  # at most those that are free
-    rounds: NDArray[np.float64]  # expected duration
+    rounds: NDArray[np.float64]  # mean duration by the report, given the arrival and what was seen
     jobs: Sequence[JobId] = ()  # by name
     owners: Sequence[Hashable] = ()  # whose they are
 

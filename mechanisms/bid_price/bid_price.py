@@ -142,7 +142,7 @@ class BidPrice(KeptMenus):
         "no job is evicted for another",
         "arrivals so far; better: laws, or yesterday's log",
         BY_DEFAULT,
-        lie="a nearer deadline",
+        lie="a nearer deadline or a larger value",
     )
     certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"
 

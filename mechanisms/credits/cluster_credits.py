@@ -11,7 +11,7 @@ The rules are those of `marketsched.mechanisms.credits.credits`, on nodes:
   node-rounds are lost;
 * free jobs start in turns of their owners, anew after each start. Equal turns go by the number of the owner.
 
-Any increasing map of the importance of one owner's jobs changes nothing, for anybody.
+Any increasing map of the importance of one owner's jobs with 0 at 0 changes nothing, for anybody.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         "tested",
         "no money: of an owner's values over work only their own order counts; a regular job that takes less of a node "
         "than is not sold starts within a bound, unless a start elsewhere becomes worth more to it (not with one purse "
-        "for all pools), and is taken back for no other; free runs may be",
+        "for all pools), and is taken back for no other while its owner can pay; free runs may be",
         "accounts with shares; laws of durations, deadlines and needs in reports",
     )
 

@@ -11,12 +11,13 @@ so that ranks do in place of values. A round:
 4. late jobs that matter become regular;
 5. regular runs pay, regular jobs start and take free runs' nodes, free jobs start on the rest (`service`).
 
-Three things are proven (docs/mathematics.md). Any increasing map of the importance of one owner's jobs changes
-nothing, for anybody. In L rounds the regular runs of an owner hold at most its purse and its income of L rounds, in
-node-rounds. And a job of c <= (1 - r) C nodes that is regular since round u starts within X rounds and as many more as
-all credits of round u + X, w_1 + w_2 + ..., can hold the nodes that it would have, (1 - r) C - c + 1 of them, not
-counting those in which its owner cannot pay one. For one job alone regular service is always better than free: other
-jobs of its owner lack the credits. So nothing is promised for single jobs; utility is the value of completed jobs.
+Three things are proven (docs/mathematics.md). Any increasing map of the importance of one owner's jobs with 0 at 0
+changes nothing, for anybody. In L rounds the regular runs of an owner hold at most its purse and its income of L
+rounds, in node-rounds. And a job of c <= (1 - r) C nodes that is regular since round u starts within X rounds and as
+many more as all credits of round u + X, w_1 + w_2 + ..., can hold the nodes that it would have, (1 - r) C - c + 1 of
+them, not counting those in which its owner cannot pay one. For one job alone regular service is always better than
+free: other jobs of its owner lack the credits. So nothing is promised for single jobs; utility is the value of
+completed jobs.
 """
 
 from __future__ import annotations
@@ -106,9 +107,10 @@ class Credits(OnCredit):
     has_purses: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "no money: of an owner's values over work only their own order counts, and no increasing map of that changes "
-        "anything; "
-        "a regular job starts within a bound, and is taken back for no other; free runs may be",
+        "no money: of an owner's values over work only their own order counts, and no increasing map of that with "
+        "0 at 0 changes anything; "
+        "a regular job starts within a bound, and is taken back for no other while its owner can pay; free runs "
+        "may be",
         "accounts with shares; laws of durations and deadlines in reports",
     )
 

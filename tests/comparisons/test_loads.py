@@ -12,7 +12,7 @@ from marketsched.comparisons.comparing import compare
 from marketsched.comparisons.loads import LoadContest, load_table
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.play.hindsight import load_asked
+from marketsched.play.hindsight import load_asked, shares
 from refusals import refused
 
 NAMES = ["exponential", "first-come"]
@@ -142,3 +142,10 @@ def test_wrong_loads(loads):
 def test_the_nodes_of_a_cluster_with_pools_are_given():
     base, words = two_kinds.SCENARIO, "loads = 2: the nodes of a cluster with pools are given"
     refused(lambda: compare(base, ["cluster-queue"], 1, loads=[2]), words, error=InvalidParameterError)
+
+
+@pytest.mark.parametrize(("welfare", "share"), [(10 + 2e-15, 1.0), (20.0, 2.0), (5.0, 0.5)])
+def test_rounding_makes_no_share_of_the_best_above_one_and_an_invalid_bound_stays_visible(welfare, share):
+    summary = dict.fromkeys(("completed", "jobs", "revenue", "peak_demand", "capacity"), 1.0)
+    found = shares({**summary, "welfare": welfare}, {"bounds": {"dual": 10.0}}, on_cluster=False)
+    assert found["share_of_best"] == share

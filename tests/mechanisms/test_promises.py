@@ -13,7 +13,7 @@ import pytest
 import marketsched.agents.loop as loop
 from draws import many
 from marketsched.agents.job import Job
-from marketsched.mechanisms import DeadlineValue, EventKind, StatementOfWork, TableValue
+from marketsched.mechanisms import BidPrice, DeadlineValue, EventKind, StatementOfWork, TableValue
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidReportError
@@ -355,6 +355,20 @@ def test_a_cell_of_the_list_says_no_more_than_is_proved(states, revealed, hidden
     members = {name: states.pop(name) for name in ("truthful", "truthful_hidden") if name in states}
     stated = type("Stated", (), {**members, "standing": Standing(**states)})
     assert [truth_in_short(stated, revealed=each) for each in (True, False)] == [revealed, hidden]
+
+
+def test_the_lie_that_is_named_for_hidden_durations_is_each_that_pays():
+    """The long case is stopped free of charge: a larger value, or with it a nearer deadline, has the job started."""
+
+    def starts(value):
+        market = FirstCome(1, 9, 1.0, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
+        market.submit("A", StatementOfWork(1, 1, DeadlineValue(value, 2), [(1, 1, 0.5, None), (1, 3, 0.5, None)]))
+        market.arrive("A", None)
+        return market.advance()[0].kind is EventKind.START
+
+    assert not starts(3.0) and starts(6.0)  # which is worth (3 - 1) / 2 on average
+    for kind in (FirstCome, BidPrice):
+        assert truth_in_short(kind, revealed=False) == "no: a nearer deadline or a larger value"
 
 
 PAGES = Path(__file__).parents[2] / "docs"

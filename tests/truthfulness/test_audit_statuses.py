@@ -13,6 +13,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
+from marketsched.results.audit_kind import could_have_found
 from marketsched.show.cli import app
 from marketsched.truthfulness import situation_of
 from marketsched.truthfulness.audit import audit
@@ -204,3 +205,16 @@ def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():
     known = score.deviation()
     assert known.error == 0.0 and known.gain_mean > 0 and not known.confirmed
     assert known.seems and score.left() is not None
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ("ex post", "breaks its promise in this market"),
+        ("none", "gains on average over the owner's own law in this market"),
+        ("ex post, none", "own law where nothing is promised, in this market"),
+    ],
+)
+def test_a_clean_result_speaks_of_a_promise_where_there_is_one(promise, words):
+    row = {"promise": promise, "screened_owners": 3, "detectable_share": np.nan, "power": np.nan}
+    assert words in could_have_found(row) and ("promise in" in could_have_found(row)) is (promise == "ex post")

@@ -29,7 +29,7 @@ from marketsched.mechanisms.limits import last_useful_completion
 from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.certificates.cluster_menus import best_on_cluster
-from marketsched.truthfulness.certificates.menus import Served, lies_of, play_menus
+from marketsched.truthfulness.certificates.menus import Served, has_entries, lies_of, play_menus
 from marketsched.truthfulness.certificates.owner_certificate import Certificate, certificate_row, negligible_gain
 from marketsched.truthfulness.certificates.unchanged import require_certified_class
 from marketsched.truthfulness.situations.announced import PaymentBesideMenu
@@ -65,8 +65,8 @@ def certify_arrivals(
     Returns
     -------
     DataFrame
-        One row per owner whose job arrives, as `certify_owners` returns it; ``rests_on`` says what was asked of
-        the menus, and how many payments were compared with them.
+        One row per owner whose job arrives and shows its duration then, as `certify_owners` returns it; ``rests_on``
+        says what was asked of the menus, and how many payments were compared with them.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def certify_arrivals(
     require_certified_class(setup.mechanism)
     found = []
     for name, each in served.items():
-        if each.menu is None:
+        if not has_entries(each.menu):
             continue
         job = chosen[name]
         got = certify_served(each, job.truth, job.duration, setup)

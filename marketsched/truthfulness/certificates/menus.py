@@ -225,6 +225,11 @@ def play_menus(
     return everybody.served, everybody.check()
 
 
+def has_entries(menu: Any) -> bool:
+    """Tell whether a menu at arrival prices starts, and not only a rate, as that of a job of hidden duration."""
+    return hasattr(menu, "prices") or isinstance(menu, ClusterMenu)
+
+
 class _Everybody(TrueOwners):
     """The same, who look at some jobs and at what other reports would make of their menus."""
 
@@ -249,7 +254,7 @@ class _Everybody(TrueOwners):
     def check(self) -> MenuCheck:
         """Return the result of the comparison."""
         menus = [each.menu for each in self.served.values()]
-        rates = bool(menus) and not any(hasattr(menu, "prices") or isinstance(menu, ClusterMenu) for menu in menus)
+        rates = bool(menus) and not any(map(has_entries, menus))
         asked = [count for _, count in self._asked if count]
         return MenuCheck(len(asked), sum(asked), rates, self.moved, self._payments, self._mischarged)
 

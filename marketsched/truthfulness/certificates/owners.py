@@ -76,14 +76,14 @@ def certify_owners(
         One row per owner: ``owner``, ``job``, ``round``, ``nodes``, ``highest_value``,
         ``truthful_utility``, ``regret_lower``, ``regret_estimate``, ``regret_upper`` (credits),
         ``witness`` (in words; empty: nothing beats the truth), ``confidence``; at arrival
-        also ``rests_on``, the checks of the menus. Fewer rows than ``owners`` if the horizon cuts jobs off, or some
-        never arrive.
+        also ``rests_on``, the checks of the menus. Fewer rows than ``owners`` if the horizon cuts jobs off, some
+        never arrive, or some durations are hidden from menus at arrival.
 
     Raises
     ------
     InvalidParameterError
         If the mechanism posts no menu, no job submits at birth, a report moves a menu at arrival (it is named),
-        or durations are hidden from menus at arrival.
+        or all durations are hidden from menus at arrival.
     MissingDataError, TraceError
         As `run`.
 

@@ -15,6 +15,8 @@ from marketsched.mechanisms import (
     InvalidReportError,
     LinearValue,
     PayAsBid,
+    RoundAuction,
+    Settlement,
     Spot,
     StatementOfWork,
     Vcg,
@@ -302,3 +304,19 @@ def test_never_oversold_and_at_most_the_declared_value(auction, seed):
                 event = market.complete(name)
                 del running[name]
                 assert 0 <= event.payment <= jobs[name].value(event.completion) + 1e-9
+
+
+def test_a_bid_says_the_mean_of_its_report_also_where_its_duration_is_seen():
+    """A signal of 2 is a duration; a report may say that such jobs run for other durations."""
+    met = []
+
+    class Looks(RoundAuction):
+        def settle(self, bids, free):
+            met.append(bids.rounds.tolist())
+            return [Settlement() for _ in bids.worth]
+
+    market = Looks(1, 9, max_concurrency=1, max_duration=3, max_value=9.0, max_delay=9)
+    market.submit("A", StatementOfWork(1, 1, DeadlineValue(5.0, 9), [(1, 1, 0.1, 2), (1, 3, 0.9, 2)]))
+    market.arrive("A", 2)
+    market.advance()
+    assert met == [[pytest.approx(2.8)]]

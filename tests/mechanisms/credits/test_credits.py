@@ -20,7 +20,7 @@ from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.credits.upgrades import Memory, Spans, outlook, upgraded
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.offers.present import Rows
-from marketsched.mechanisms.registry import get_mechanism
+from marketsched.mechanisms.registry import get_mechanism, promises_of
 from marketsched.mechanisms.schedulers.turns import Accounts
 
 TIGHT = {"income": 0.5, "carry_rounds": 12.0, "patience": 2}  # small purses: who is regular matters
@@ -156,6 +156,25 @@ def test_no_increasing_map_of_an_owner_s_values_changes_anything():
             turned = [of_density(job, 1 / density_of(job)) if job.owner == owner else job for job in jobs]
             changed += state_of(market_of("credits", turned, **TIGHT), turned) != before
     assert changed > many(12)  # one that falls does
+
+
+def test_a_map_that_gives_worthless_jobs_a_value_is_not_one_of_those():
+    jobs = [of_density(job, 0.0) if i % 3 == 0 else job for i, job in enumerate(drawn_jobs(3, n=80))]
+    before = state_of(market_of("credits", jobs, **TIGHT), jobs)
+    for added, same in ((0.0, True), (1.0, False)):
+        mapped = [of_density(job, 2 * density_of(job) + added) if job.owner == "o0" else job for job in jobs]
+        assert (state_of(market_of("credits", mapped, **TIGHT), mapped) == before) is same
+    assert "with 0 at 0" in promises_of("credits")
+
+
+def test_a_regular_run_is_taken_back_once_its_owner_cannot_pay():
+    """Its purse is empty, so that the run is free."""
+    jobs = drawn_jobs(4, n=80)
+    market = market_of("credits", jobs, **TIGHT)
+    events = played(market, jobs)
+    regular = {x.job for x in market.upgrades if x.started}
+    taken = {event.job for event in events if event.kind.value == "requeue"}
+    assert taken & regular and "taken back for no other while its owner can pay" in promises_of("credits")
 
 
 class Chosen(Credits):

@@ -386,6 +386,17 @@ def test_menus_that_move_and_hidden_durations_get_no_certificate(monkeypatch):
     assert np.isnan(found.summary["regret_upper"][0])
 
 
+def test_of_a_mixed_market_those_get_a_certificate_that_show_their_durations():
+    mixed = MIX.to_dict()
+    hidden = mixed["workload"]["jobs"][0]
+    for statement in hidden["statements"]:
+        for point in statement.get("requirements", ()):
+            point["signal"] = None
+    found = certify_owners({**mixed, "mechanism": {"name": "bid-price"}}, 40, menu_lies=4)
+    owners = {owner.rpartition("-")[0] or owner for owner in found["owner"]}
+    assert len(found) and hidden["name"] not in owners
+
+
 @pytest.mark.slow
 def test_the_command_says_it(tmp_path):
     call = [
