@@ -23,6 +23,8 @@ class EasyBackfill(OrderedQueue):
     Parameters
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless, stop_at_deadline
+        As of `QueueScheduler`.
+    most_overtaken
         As of `OrderedQueue`.
     reserve : {"none", "head", "all", "strict"} or int
         As of `OrderedQueue`: in order of arrival ``none`` is first fit, and ``strict`` first come, first served.

@@ -49,7 +49,9 @@ class FairShare(OrderedQueue):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless, reserve
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, kill, drop_hopeless
+        As of `QueueScheduler`.
+    reserve, most_overtaken
         As of `OrderedQueue`.
     rule : {"classic", "fair-tree"}
         Of the fair-share factor: classic, Slurm's ``PriorityFlags=NO_FAIR_TREE``, or fair tree, its default since

@@ -30,7 +30,9 @@ class FairTurns(OrderedQueue):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline, reserve
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline
+        As of `QueueScheduler`.
+    reserve, most_overtaken
         As of `OrderedQueue`.
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal

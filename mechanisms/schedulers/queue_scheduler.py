@@ -6,14 +6,19 @@ signals are durations); it is taken as announced. There are no payments.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Finite, Maybe, Natural, legal
+from marketsched.mechanisms.legal import Finite, Maybe, Natural, Positive, legal
+from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.schedulers.room import Reserve, Room
 from marketsched.mechanisms.unit import Unit
 
@@ -84,28 +89,62 @@ class OrderedQueue(QueueScheduler):
         As of `QueueScheduler`.
     reserve : {"none", "head", "all", "strict"} or int
         For how many of the first jobs that do not fit nodes are reserved (`room`); strict: nobody passes them.
+    most_overtaken : float, optional
+        Hours: once runs of later arrivals have kept a job waiting for so long, it goes first, and no later arrival
+        starts before it. Nobody is then overtaken for longer than this and the longest run. None: without end.
     """
 
     @legal
-    def __init__(self, capacity: int, horizon: int, *, reserve: Reserve = "head", **queue: Any) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        horizon: int,
+        *,
+        reserve: Reserve = "head",
+        most_overtaken: Positive | None = None,
+        **queue: Any,
+    ) -> None:
         super().__init__(capacity, horizon, **queue)
         self.reserve = reserve
+        self._most = None if most_overtaken is None else math.ceil(4 * most_overtaken * self.unit.rounds)
+        self._overtaken: Counter[JobId] = Counter()  # rounds, of jobs that wait
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start whom the room of this round takes."""
         found = [None if self._hopeless(x) else NOT_YET for x in waiting]
         room = Room(self.capacity - self.load, self._ends, self.reserve, self.max_duration)
-        for i in self.ranked(waiting) if any(x.width <= room.free for x in waiting) else ():
+        order = self.ranked(waiting) if any(x.width <= room.free for x in waiting) else ()
+        if self._most is not None:
+            late = (i for i, x in enumerate(waiting) if found[i] is not None and self._overtaken[x.job] >= self._most)
+            if (first := next(late, None)) is not None:
+                order = [first, *(i for i in order if i < first)]  # those behind it in ``waiting`` came later
+        for i in order:
             if found[i] is not None and room.takes(waiting[i].width, waiting[i].agreed):
                 found[i] = self.round
             if not room.free:
                 break
+        if self._most is not None:
+            self._count_overtaken(waiting, found)
         return found
+
+    def _count_overtaken(self, waiting: Sequence[WaitingJob], found: Sequence[int | None]) -> None:
+        """Count the round for all who would fit if no later arrival ran."""
+        started = [x for x, start in zip(waiting, found, strict=True) if start]
+        runs = sorted((x.arrival, x.order, x.width) for x in (*self._running.values(), *started))
+        held = [0, *accumulate(width for *_, width in runs)]  # by the first runs to have come
+        for x, start in zip(waiting, found, strict=True):
+            left = self.capacity - x.width
+            if start == NOT_YET and held[bisect(runs, (x.arrival, x.order, 0))] <= left < held[-1]:
+                self._overtaken[x.job] += 1
+
+    def _leave(self, x: WaitingJob) -> None:
+        super()._leave(x)
+        self._overtaken.pop(x.job, None)
 
     def unchanged_until(self) -> int:
         """Return a round before which nothing moves if no job comes or ends: nobody who waits fits."""
         free, never = self.capacity - self.load, self.horizon + 1
-        if any(x.width <= free for x in self._waiting):
+        if self._most is not None or any(x.width <= free for x in self._waiting):
             return self._round
         hopeless = min((x.last_start + 1 for x in self._waiting), default=never) if self.drop_hopeless else never
         return min(hopeless, min(self._ending, default=never))

@@ -48,7 +48,7 @@ WHOLE = {  # by name: parameters, each set of which is played
     "first-come": [{}, {"price": 0.7}, {"stop_at_deadline": False}],
     "easy-backfill": [
         {},
-        {"kill": False},
+        {"kill": False, "most_overtaken": 0.2},
         {"drop_hopeless": False, "stop_at_deadline": False},
         {"order": "request", "reserve": "strict"},
         {"order": "class", "kill": False, "reserve": 2},

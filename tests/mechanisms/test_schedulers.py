@@ -202,6 +202,37 @@ def test_without_reservations_it_is_first_come_at_no_price():
         assert events_of("easy-backfill", jobs, reserve="none", kill=False) == events_of("first-come", jobs), seed
 
 
+def overtaken(jobs, events):
+    """Return by job the rounds of its wait in which it would fit if no later arrival ran."""
+    come = {each.name: (each.arrival, i) for i, each in enumerate(jobs)}
+    width = {each.name: each.truth.concurrency for each in jobs}
+    begin, end = starts_of(events), dict.fromkeys(come, HORIZON + 1)
+    end |= {e.job: e.round + (e.kind.value == "complete") for e in events if e.kind.leaves}
+    rounds = dict.fromkeys(come, 0)
+    for each in jobs:
+        for now in range(each.arrival, begin.get(each.name, end[each.name])):
+            runs = [job for job, start in begin.items() if start <= now < end[job]]
+            earlier = sum(width[job] for job in runs if come[job] < come[each.name])
+            rounds[each.name] += earlier + width[each.name] <= NODES < sum(map(width.get, runs)) + width[each.name]
+    return rounds
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("easy-backfill", {"reserve": "none"}), ("fair-turns", {}), ("fair-share", {})]
+)
+def test_nobody_is_overtaken_for_longer_than_the_bound_and_the_longest_run(name, rules):
+    """An hour is two rounds; of rules that overtake for longer."""
+    rules = rules | {"drop_hopeless": False, "kill": False, "round_seconds": 1800.0}
+    if name == "fair-turns":
+        rules["owners"] = ["o0", "o1", "o2"]
+    without, bound = 0, 2 + LONGEST
+    for seed in range(30):
+        jobs = drawn_jobs(seed, n=40, last=40)
+        without += max(overtaken(jobs, events_of(name, jobs, **rules)).values()) >= bound
+        assert max(overtaken(jobs, events_of(name, jobs, most_overtaken=1.0, **rules)).values()) < bound, seed
+    assert without > 3
+
+
 def test_a_depth_is_a_name_or_a_number():
     with pytest.raises(InvalidParameterError, match=r"reserve = -1: expected .*'strict' or a whole number >= 0"):
         events_of("fair-share", [], reserve=-1)
