@@ -29,7 +29,7 @@ from marketsched.mechanisms import (
     PostedPriceMechanism,
     StatementOfWork,
 )
-from marketsched.truthfulness import Situation, certify, situation_of
+from marketsched.truthfulness import Situation, certify, situations_of
 from marketsched.truthfulness.searches.evaluation import Candidate, prepared
 from marketsched.truthfulness.searches.families import default_families, interleaved
 from marketsched.truthfulness.situations.plays import Played, World
@@ -133,7 +133,7 @@ def plays() -> Iterator[Row]:
     """
     for mechanism, alone in SEARCHED.items():
         scenario = named_mechanisms(Scenario.load("stochastic-mix"), [mechanism])[0].scenario
-        situation = situation_of(scenario, 250, nobody_later=alone)
+        (situation,) = situations_of(scenario, [250], nobody_later=alone)
         situation.utility(situation.truth, 0)  # compiles
         short, whole = (_each(situation, play) for play in (situation.short_plays.play, situation.stage.play))
         assert short[1] == whole[1], "short plays end otherwise"
@@ -145,7 +145,7 @@ def plays() -> Iterator[Row]:
 def _each(situation: Situation, play: Callable[[Conduct, World], Played]) -> tuple[float, list[Played]]:
     """Return the processor time of all plays, in seconds, and how each of them ended."""
     families = interleaved(default_families(situation.truth, situation.public))
-    made = (prepared(situation, family.name, lie) for family, lie in families)
+    made = (prepared(situation, lie) for _, lie in families)
     lies = list(islice((each.conduct for each in made if isinstance(each, Candidate)), LIES))
     worlds = [world for world in map(situation.stage.world, range(4 * WORLDS)) if world.owner.arrival is not None]
     begin = time.process_time()

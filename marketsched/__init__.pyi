@@ -59,7 +59,6 @@ from .truthfulness.certificates.owner_certificate import certify as certify
 from .truthfulness.checks.checks import check_mechanism as check_mechanism
 from .truthfulness.checks.truth_tests import check_truthful as check_truthful
 from .truthfulness.searches.gain_file import replay_gain as replay_gain
-from .truthfulness.situations.situation import situation_of as situation_of
 from .worlds.google import google_recurring as google_recurring
 from .worlds.synthetic import synthetic_pipelines as synthetic_pipelines
 from .worlds.workload import Workload as Workload

@@ -26,5 +26,4 @@ from .searches.own_lies import misreport_from as misreport_from
 from .situations.described import Other as Other
 from .situations.market_at_hand import MarketAtHand as MarketAtHand
 from .situations.situation import Situation as Situation
-from .situations.situation import situation_of as situation_of
 from .situations.situation import situations_of as situations_of

@@ -134,7 +134,7 @@ class MechanismAudit:
 
     def tried(self) -> list[tuple[str, str, float, float]]:
         """Return every lie that was tried: label, job, size, gain on the worlds of the search."""
-        found = [(self.label, job, x.size, x.gain) for job, x in self.worlds.tried]
+        found = [(self.label, *each) for each in self.worlds.tried]
         at_hand = [] if self.at_hand is None else self.at_hand.gains
         return [*found, *((self.label, g.owner.name, g.size, g.gain) for g in at_hand)]
 

@@ -164,7 +164,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "screened_owners": 0 if at_hand is None else len(at_hand.owners),
         "gained_ex_post": 0 if at_hand is None else at_hand.gainers,
         "most_ex_post": 0.0 if luck is None else luck.gain,
-        "searched_owners": len({job for job, _ in each.worlds.tried}),
+        "searched_owners": len({job for job, *_ in each.worlds.tried}),
         "worst_job": job,
         "lie": words,
         "exact": bool(best.deviation.exact) if best is not None and named else bool(words),

@@ -7,7 +7,7 @@ import pytest
 
 import draws
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
-from marketsched.truthfulness import replay_gain, situation_of
+from marketsched.truthfulness import replay_gain, situations_of
 from marketsched.truthfulness.audit import audit
 
 NAMES = ("pay-as-bid", "armada:version=2026", "armada:version=2024", "spot", "vcg", "posted-price", "bid-price")
@@ -51,7 +51,7 @@ def largest_gain(scenario, name):
     bids = {b + d for b in [*(job["value"]["value"] for job in jobs), *prices] for d in (-HAIR, 0.0, HAIR)}
     best = 0.0
     for job in jobs:
-        situation = situation_of({**scenario, "mechanism": own}, job["name"])
+        (situation,) = situations_of({**scenario, "mechanism": own}, [job["name"]])
         truth = situation.utility(situation.truth, 0)
         birth = job["birth"]
         for bid, last in itertools.product(

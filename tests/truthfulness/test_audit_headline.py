@@ -15,7 +15,7 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event
 from marketsched.show.cli import app
-from marketsched.truthfulness import replay_gain, situation_of
+from marketsched.truthfulness import replay_gain, situations_of
 from marketsched.truthfulness.audit import audit
 
 VALUES = (10.0, 7.0, 4.0, 2.0)
@@ -191,7 +191,7 @@ def test_plays_in_place_of_seconds_reproduce_every_figure():
 
 def test_texts_are_short():
     found = audit(four_for_three(), ["pay-as-bid"], plays=400)
-    situation = situation_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, "worth 10")
+    (situation,) = situations_of({**four_for_three(), "mechanism": {"name": "pay-as-bid"}}, ["worth 10"])
     assert all(len(repr(each)) < 500 for each in (found, found.mechanisms[0], situation))
     assert copy.copy(situation).name == situation.name
 

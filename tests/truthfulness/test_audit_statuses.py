@@ -15,7 +15,7 @@ from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.results.audit_kind import could_have_found
 from marketsched.show.cli import app
-from marketsched.truthfulness import situation_of
+from marketsched.truthfulness import situations_of
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
@@ -152,7 +152,7 @@ def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])
 def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed):
-    situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
+    (situation,) = situations_of({**market(), "mechanism": {"name": "pay-as-bid"}}, ["job-18"])
     lie = best_on_worlds(situation, [ScaleValue(0.5)], plays=300)
     assert lie is not None and lie.gain_low > 0.5
     words = contradiction(
@@ -197,9 +197,9 @@ def test_it_is_played_on_until_it_is_decided(seed, tmp_path, monkeypatch):
 
 def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():
     """Pay as bid to one job alone: half of the bid saves the same in every world, and nothing spreads."""
-    situation = situation_of({**market(), "mechanism": {"name": "pay-as-bid"}}, "job-18")
+    (situation,) = situations_of({**market(), "mechanism": {"name": "pay-as-bid"}}, ["job-18"])
     evaluator = Evaluator(situation, 0, Budget(None, None))
-    made = prepared(situation, "given", ScaleValue(0.9))
+    made = prepared(situation, ScaleValue(0.9))
     score = Score(evaluator, made, 0.99, 0.0)
     score.play(10)
     known = score.deviation()

@@ -26,7 +26,7 @@ from marketsched.truthfulness.situations.lotteries import fate_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.plays import Played
 from marketsched.truthfulness.situations.short_ways import ByPlan, only_statement, trusted
-from marketsched.truthfulness.situations.situation import situation_of
+from marketsched.truthfulness.situations.situation import situations_of
 
 SIZES = {"capacity": 3, "horizon": 24, "max_delay": 15}
 LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
@@ -66,9 +66,7 @@ def drawn_market(name, seed, revealed=True):
 
 def lies_of(owner, each):
     """Return conduct of every family, inside and outside of the model."""
-    found = [
-        prepared(owner, f.name, lie) for f in default_families(owner.truth, owner.public) for lie in f.members[:each]
-    ]
+    found = [prepared(owner, lie) for f in default_families(owner.truth, owner.public) for lie in f.members[:each]]
     return [one.conduct for one in found if isinstance(one, Candidate)]
 
 
@@ -170,10 +168,10 @@ def test_plans_tell_the_end_in_fresh_worlds():
     scenario = Scenario.of("stochastic-mix")
     found = Counter()
     for job in (40, 160):
-        situation = situation_of(scenario, job, nobody_later=True)
+        (situation,) = situations_of(scenario, [job], nobody_later=True)
         for family in default_families(situation.truth, situation.public):
             for lie in family.members[:2]:
-                made = prepared(situation, family.name, lie)
+                made = prepared(situation, lie)
                 for seed in range(3) if isinstance(made, Candidate) else ():
                     world, plays = situation.stage.world(seed), situation.short_plays
                     planned = end(lambda: plays._planned(made.conduct, world))  # noqa: B023

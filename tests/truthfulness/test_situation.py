@@ -19,10 +19,9 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.truthfulness import Other, Situation, situation_of
+from marketsched.truthfulness import Other, Situation, situations_of
 from marketsched.truthfulness.situations.lotteries import as_job, of_arrived, of_statement, of_waiting
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.situation import situations_of
 from marketsched.truthfulness.situations.streams import MECHANISM, stream
 from refusals import refused
 from small_mechanisms import OpenMarket
@@ -241,7 +240,7 @@ def test_the_history_of_a_scenario_is_its_run(tmp_path):
     market.mechanism.submit = noted
     market.run()
     for place in range(0, len(jobs), 4):
-        situation = situation_of(scenario, place, 7)
+        (situation,) = situations_of(scenario, [place], 7)
         assert situation.name == jobs[place].name
         mechanism = situation.mechanism_at_turn()
         assert mechanism.submit(situation.name, situation.truth) == plans[situation.name]
@@ -267,8 +266,8 @@ def test_nobody_later_changes_nothing_where_fate_depends_on_earlier_jobs():
         "mechanism": {"epsilon": -0.5, "oracle": {"kind": "monte-carlo", "samples": 20}},
     }
     for place in (3, 11):
-        alone = situation_of(scenario, place, 1, nobody_later=True)
-        crowd = situation_of(scenario, place, 1)
+        (alone,) = situations_of(scenario, [place], 1, nobody_later=True)
+        (crowd,) = situations_of(scenario, [place], 1)
         assert len(alone.others) == place < len(crowd.others)
         assert alone.worth(alone.truth.birth + 1) == crowd.worth(alone.truth.birth + 1)
         # The lotteries are numbered alike, so the same seed is the same world for those who are there.
@@ -321,7 +320,7 @@ def test_wrong_situations_are_refused():
     ):
         with pytest.raises(InvalidParameterError, match=message):
             Situation(strict, truth, **{**sizes, **keywords}).check(truth)
-    refused(lambda: situation_of("synthetic-pipelines", "nobody"), "job 'nobody' is unknown", error=UnknownNameError)
+    refused(lambda: situations_of("synthetic-pipelines", ["nobody"]), "job 'nobody' is unknown", error=UnknownNameError)
 
 
 @pytest.mark.slow

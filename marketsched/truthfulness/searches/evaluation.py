@@ -131,7 +131,6 @@ class Candidate:
 
     misreport: Misreport
     conduct: Conduct
-    family: str
     gains: list[float] = field(default_factory=list)  # by world, in the order of the search
     largest_payment: float = 0.0  # seen so far, credits
     failure: str | None = None
@@ -159,7 +158,7 @@ class Evaluator:
         self.situation = situation
         self.budget = budget
         self.seed = seed
-        self.truth = Candidate(Truthful(), plain(situation.truth, situation.truth.concurrency), "truth")
+        self.truth = Candidate(Truthful(), plain(situation.truth, situation.truth.concurrency))
         self._memory: dict[tuple[Hashable, tuple[int, ...]], Played] = {}
         self._true: dict[int, float] = {}  # the truth's utility, by place of the world
         self._worlds: list[World] = []
@@ -290,15 +289,13 @@ class Reporter(Protocol):
         ...
 
 
-def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidate | Failure | None:
+def prepared(situation: Reporter, misreport: Misreport) -> Candidate | Failure | None:
     """Return a Candidate, a Failure if the mechanism cannot play it, or None if the report is not legal.
 
     Parameters
     ----------
     situation : Situation or OwnerAtHand
         Its truth and its limits.
-    family : str
-        Where the misreport comes from.
     misreport : Misreport
         What the owner does.
 
@@ -312,7 +309,7 @@ def prepared(situation: Reporter, family: str, misreport: Misreport) -> Candidat
         conduct = misreport.conduct(truth, truth, public)
         for statement in conduct.statements:
             situation.check(statement.report)
-        return Candidate(misreport, conduct, family)
+        return Candidate(misreport, conduct)
     except InvalidReportError as error:
         own = not misreport.kind
         return Failure(_words(misreport, situation), str(error)) if own else None

@@ -75,16 +75,3 @@ class Deviation:
         if self.confirmed or self.n_fresh < FEW or math.isnan(self.error):
             return False  # the same gain in all worlds has no error, and seems to pay all the more
         return bool(self.gain_mean - self.tolerance > self.error * stdtrit(self.n_fresh - 1, SEEMS))
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A candidate of the search and its estimated gain: a point of a picture, no finding."""
-
-    words: str
-    family: str
-    misreport: Misreport
-    size: float
-    gain: float
-    n_worlds: int
-    inside_model: bool

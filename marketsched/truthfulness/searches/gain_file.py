@@ -173,7 +173,7 @@ def _on_worlds(scenario: Scenario, record: Mapping[str, Any], data: str | PathLi
     """Return the mean gain of a recorded lie in the worlds in which it was scored."""
     given: dict[str, Any] = {"nobody_later": record["nobody_later"], "data": data}
     (situation,) = situations_of(scenario, [record["job"]], record["seed"], **given)
-    made = prepared(situation, "given", misreport_from(record["misreport"]))
+    made = prepared(situation, misreport_from(record["misreport"]))
     if not isinstance(made, Candidate):
         raise InvalidParameterError(place="misreport", value=record["misreport"], legal="one that this market takes")
     evaluator = Evaluator(situation, record["seed_of_worlds"], Budget(None, None))

@@ -28,7 +28,7 @@ from marketsched.truthfulness.searches.evaluation import (
     TruthFails,
     prepared,
 )
-from marketsched.truthfulness.searches.findings import Deviation, Tried
+from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.scoring import Score
 from marketsched.truthfulness.situations.situation import Situation
 
@@ -74,13 +74,13 @@ class Claim:
 
 @dataclass
 class OnWorlds:
-    """The results: lies that were scored, in the order of the race, and all that were played with their gains.
+    """The results: lies that were scored, in the order of the race; of all that were played job, size and gain.
 
     ``truth_fails`` has the reasons why the truth of an owner could not be played, by job.
     """
 
     claims: list[Claim] = field(default_factory=list)
-    tried: list[tuple[str, Tried]] = field(default_factory=list)
+    tried: list[tuple[str, float, float]] = field(default_factory=list)
     truth_fails: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     plays: int = 0
@@ -195,7 +195,7 @@ def _runners(
     runners: list[_Runner] = []
     for situation in situations:
         evaluator = Evaluator(situation, seed, budget)
-        made = [prepared(situation, "worlds", lie) for lie in lies.get(situation.name, ())]
+        made = [prepared(situation, lie) for lie in lies.get(situation.name, ())]
         own = {c.key: c for c in made if isinstance(c, Candidate) and c.key != evaluator.truth.key}
         runners += [_Runner(evaluator, candidate, tolerance) for candidate in own.values()]
     return runners
@@ -220,10 +220,7 @@ def _race(runners: list[_Runner], found: OnWorlds, tell: Callable[[], None]) -> 
         candidate, s = runner.candidate, runner.evaluator.situation
         gain = runner.evaluator.estimate(candidate)
         if math.isfinite(gain):
-            m = candidate.misreport
-            size = m.distance(s.truth, s.public)
-            row = Tried(m.words(s.truth), candidate.family, m, size, gain, len(candidate.gains), m.inside_model)
-            found.tried.append((s.name, row))
+            found.tried.append((s.name, candidate.misreport.distance(s.truth, s.public), gain))
     order = sorted(alive, key=lambda runner: runner.rank)
     return order + sorted((r for r in all_of_them if r not in alive), key=lambda runner: runner.rank)
 
@@ -283,7 +280,7 @@ def _in_all_worlds(runner: _Runner) -> _Runner | None:
     """
     raced, lie = runner.evaluator, runner.candidate
     evaluator = Evaluator(raced.situation, raced.seed, raced.budget)
-    candidate = Candidate(lie.misreport, lie.conduct, lie.family)
+    candidate = Candidate(lie.misreport, lie.conduct)
     evaluator.enumerate([candidate])
     if evaluator.weights is None:
         return None

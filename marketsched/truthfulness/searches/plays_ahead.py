@@ -140,7 +140,7 @@ def conduct_of(owner: OwnerAtHand, lie: Misreport | None) -> Conduct | None:
     """Return the conduct of an owner under a lie; None: it cannot be played."""
     if lie is None:
         return truth_of(owner)
-    made = prepared(owner, "ahead", lie)
+    made = prepared(owner, lie)
     return made.conduct if isinstance(made, Candidate) else None
 
 

@@ -279,7 +279,7 @@ class Screening:
 
 def lie_of(owner: OwnerAtHand, lie: Misreport) -> Candidate | None:
     """Return a lie as it is played; None: it is illegal, or the truth."""
-    made = prepared(owner, "screen", lie)
+    made = prepared(owner, lie)
     return made if isinstance(made, Candidate) and made.conduct.key != owner.truth else None
 
 

@@ -114,33 +114,32 @@ class Situation(Described):
         return self.stage.at_turn(self.stage.world(checked_seed(seed))).mechanism
 
 
-def situation_of(
+def situations_of(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    job: str | int,
+    jobs: Iterable[str | int],
     seed: int = 0,
     *,
-    history: bool = True,
     nobody_later: bool = False,
     data: str | PathLike[str] | None = None,
-) -> Situation:
-    """Return the situation of one owner of a scenario's workload.
+    workload: Workload | None = None,
+) -> list[Situation]:
+    """Return the situations of several owners of a scenario's workload, each with what happened before its turn.
 
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
         The other owners are those of its workload, and report truthfully; its ``owners`` are ignored.
-    job : str or int
-        Name of the owner's job, or its place in the order of submission.
+    jobs : iterable of str or int
+        Names of the owners' jobs, or their places in the order of submission.
     seed : int
-        Of the run, as in `run`: it draws the workload, and with ``history`` the mechanism's stream.
-    history : bool
-        True: before the owner's turn happens what happens in the workload. False: all of it is drawn
-        in each play, from the jobs' own laws.
+        Of the run, as in `run`: it draws the workload and the mechanism's stream.
     nobody_later : bool
         True: no job is submitted after the owner's. Another market, but a fast one; and where a job's fate
         does not depend on later statements (LIFO), the owner's utility is the same.
     data : path, optional
         Folder of recorded traces.
+    workload : Workload, optional
+        That of the seed, if it was built before.
 
     Raises
     ------
@@ -149,38 +148,13 @@ def situation_of(
 
     Examples
     --------
-    >>> situation = situation_of("stochastic-mix", 0, nobody_later=True)
-    >>> situation.capacity, situation.truth.birth
-    (88, 1)
-    """
-    from marketsched.config.scenario import Scenario  # pydantic, which a situation built by hand needs not
-
-    return situations_of(
-        Scenario.of(scenario, kind="market"), [job], seed, history=history, nobody_later=nobody_later, data=data
-    )[0]
-
-
-def situations_of(
-    scenario: Scenario,
-    jobs: Iterable[str | int],
-    seed: int = 0,
-    *,
-    history: bool = True,
-    nobody_later: bool = False,
-    data: str | PathLike[str] | None = None,
-    workload: Workload | None = None,
-) -> list[Situation]:
-    """Return the situation of several owners of one workload, which is built once; as `situation_of`.
-
-    ``workload`` is that of the seed, if it was built before.
-
-    Examples
-    --------
-    >>> from marketsched.config.scenario import Scenario
-    >>> found = situations_of(Scenario.load("stochastic-mix"), [0, 1], nobody_later=True)
+    >>> found = situations_of("stochastic-mix", [0, 1], nobody_later=True)
     >>> [situation.truth.birth for situation in found]
     [1, 1]
     """
+    from marketsched.config.scenario import Scenario  # pydantic, which a situation built by hand needs not
+
+    scenario = Scenario.of(scenario, kind="market")
     factory = mechanism_of(scenario, checked_seed(seed), data, workload)
     workload = factory.workload
     places = {job.name: i for i, job in enumerate(workload.jobs)}
@@ -207,7 +181,7 @@ def situations_of(
                 name=owner.name,
                 owner=owner.owner,
                 ahead=sum(other.truth.birth == owner.truth.birth for other in before),
-                history=seed if history else None,
+                history=seed,
                 resubmit=scenario.resubmit,
                 nobody_later=nobody_later,
             )
