@@ -32,6 +32,7 @@ from marketsched.mechanisms.promises import truth_verdict
 from marketsched.mechanisms.registry import builder_of
 from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
+from marketsched.results.overtaking import waits_figures
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
 from marketsched.results.schedules import schedule_table
@@ -139,6 +140,9 @@ class MechanismContest:
                 schedules.append(schedule_table(result.jobs, each.label, setup.horizon, workload.round_seconds, lost))
             row = {"mechanism": each.label, **{name: summary[name] for name in COUNTED}}
             row |= owners_figures(by_owner)
+            if workload.of_log and workload.cluster is None and workload.round_seconds:
+                sizes = flat.capacity, setup.horizon, workload.round_seconds
+                row |= waits_figures(result.jobs, result.job_rows.taken_back, offered, *sizes)
             rows.append({**row, "seconds": time.perf_counter() - began})
             flat.note(setup, row["welfare"])
         tell(f"seed {seed}, first-come at flat prices")

@@ -9,6 +9,7 @@ from . import market_figure as market_figure
 from . import market_kind as market_kind
 from . import mechanisms_kind as mechanisms_kind
 from . import output as output
+from . import overtaking as overtaking
 from . import owners as owners
 from . import owners_view as owners_view
 from . import paired_statistics as paired_statistics

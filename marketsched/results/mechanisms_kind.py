@@ -241,6 +241,25 @@ def _taken_back(comparison: Result) -> list[str]:
     return [how + "; ".join(counts)] if counts else []
 
 
+MANY_WAITS = 5  # mean waits: a job that was overtaken for longer is named
+
+
+def _overtaken(comparison: Result) -> list[str]:
+    """Name the job of each mechanism that later arrivals kept waiting for very long."""
+    runs = comparison.runs
+    if "overtaken_job" not in runs:
+        return []
+    waits = comparison.waits[comparison.waits["by"] == "all"][["seed", "mechanism", "wait_rounds"]]
+    runs = runs.merge(waits, on=["seed", "mechanism"])
+    mean = runs["wait_rounds"] * comparison.meta["round_seconds"] / 3600
+    runs = runs[runs["longest_overtaken_hours"] > MANY_WAITS * mean].sort_values("longest_overtaken_hours")
+    return [
+        f"{row['mechanism']}: later jobs kept job {row['overtaken_job']} (seed {row['seed']}) waiting for "
+        f"{row['longest_overtaken_hours']:.1f} hours"
+        for row in runs.drop_duplicates("mechanism", keep="last").to_dict("records")
+    ]
+
+
 def _remarks(comparison: Result) -> list[str]:
     """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
@@ -248,7 +267,7 @@ def _remarks(comparison: Result) -> list[str]:
     if meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
     found += sizes_remarks(comparison.runs.drop_duplicates("seed")["opt_high"])
-    found += _taken_back(comparison)
+    found += _taken_back(comparison) + _overtaken(comparison)
     if "pools" in comparison.tables:
         found.append(POOLS)
     if str(meta.get("workload", {}).get("classes", "")).startswith("drawn"):

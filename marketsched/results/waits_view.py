@@ -15,6 +15,12 @@ from marketsched.results.views import WordTable, amount, plain_table
 
 OWNERS = {"half of\nthe users": 0.5, "nine in ten\nusers": 0.9}  # wait at most so long on average
 CLASSES = {"0": "patient", "1": "middle", "2": "urgent"}  # jobs of a log
+OF_RUNS = {
+    "utilisation_open": "utilisation,\n%",
+    "longest_wait_hours": "longest\nwait, h",
+    "longest_overtaken_hours": "longest\novertaken, h",
+    "wide_share": "value of the\nwidest 5 %, %",
+}
 MOST_USERS = 10  # that are shown
 
 
@@ -29,13 +35,13 @@ def waits_summary(result: Result) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per (load,) mechanism and figure. ``figure``: ``utilisation_open``; ``bounded_slowdown`` and
+        One row per (load,) mechanism and figure. ``figure``: those of `OF_RUNS`; ``bounded_slowdown`` and
         ``wait_rounds``, of all and of each class, as in ``wait_rounds, class 2``; and the mean wait that a share of
         the owners is within, as in ``wait_rounds, owners 0.9``. ``mean``, ``low``, ``high``: over seeds, NaN where
         there is none.
     """
     by = ["load", "mechanism"] if "load" in result.tables["waits"] else ["mechanism"]
-    figures = pd.concat([_of_runs(result.runs, by), *_of_waits(result.tables["waits"], by)], ignore_index=True)
+    figures = pd.concat([*_of_runs(result.runs, by), *_of_waits(result.tables["waits"], by)], ignore_index=True)
     confidence = result.meta["confidence"]
     rows = []
     for keys, own in figures.groupby([*by, "figure"], sort=False):
@@ -44,9 +50,10 @@ def waits_summary(result: Result) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _of_runs(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def _of_runs(runs: pd.DataFrame, by: list[str]) -> Iterable[pd.DataFrame]:
     played = runs[runs["welfare"].notna()]
-    return played[[*by, "seed"]].assign(figure="utilisation_open", value=played["utilisation_open"])
+    for name in OF_RUNS.keys() & played.columns:
+        yield played[[*by, "seed"]].assign(figure=name, value=played[name])
 
 
 def _of_waits(waits: pd.DataFrame, by: list[str]) -> Iterable[pd.DataFrame]:
@@ -138,7 +145,8 @@ def wait_unit(longest: float, length: float | None) -> tuple[str, float]:
 
 
 def _first(summary: pd.DataFrame, length: float | None) -> WordTable:
-    titles = {"utilisation_open": "utilisation,\n%", "bounded_slowdown": "bounded\nslowdown", "wait_rounds": "wait"}
+    first, *others = [(name, title) for name, title in OF_RUNS.items() if name in set(summary["figure"])]
+    titles = dict([first, ("bounded_slowdown", "bounded\nslowdown"), ("wait_rounds", "wait"), *others])
     return _table(summary, titles, length)
 
 
@@ -146,7 +154,10 @@ def _table(summary: pd.DataFrame, titles: dict[str, str], length: float | None) 
     """Show some figures, a row for each mechanism."""
     waits = summary[summary["figure"].isin([name for name in titles if name.startswith("wait")])]["mean"]
     unit, per = wait_unit(waits.max(), length)
-    scales = {name: per if name.startswith("wait") else 100 if name.startswith("util") else 1 for name in titles}
+    scales = {
+        name: per if name.startswith("wait") else 100 if name in ("utilisation_open", "wide_share") else 1
+        for name in titles
+    }
     named = [f"{title},\n{unit}" if name.startswith("wait") else title for name, title in titles.items()]
     cells = {(row.mechanism, row.figure): row for row in summary.itertuples()}
     table = plain_table(*named, room=10)

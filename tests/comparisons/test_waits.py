@@ -9,7 +9,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.play.running import run
 from marketsched.results.waits import waits_table
 
-NAMES = ["first-come", "easy-backfill", "fair-share", "largest-value-first"]
+NAMES = ["first-come", "easy-backfill", "fair-share", "conservative-backfill"]
 
 
 @pytest.fixture(scope="module")
