@@ -69,7 +69,7 @@ class FairTurns(OrderedQueue):
         "tested",
         "no prices; owners who used less of their share go first, with the job that matters most to them: only the "
         "order of an owner's own values over work counts, never their size",
-        "accounts with shares, and each owner's own order",
+        "accounts with shares, wall times in the reports, and each owner's own order",
     )
 
     @legal

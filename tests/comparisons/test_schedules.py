@@ -13,7 +13,7 @@ from marketsched.results.schedules import busiest_window, busy_nodes, node_rows,
 from marketsched.results.views import parts_of_view
 from marketsched.results.waits_view import waits_summary
 
-NAMES = ["easy-backfill", "largest-value-first"]  # the latter evicts
+NAMES = ["easy-backfill", "spot"]  # the latter evicts
 
 
 @pytest.fixture(scope="module")
