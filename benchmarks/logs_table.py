@@ -23,7 +23,7 @@ import ast
 import csv
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -32,9 +32,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from marketsched.agents.loop import MarketLoop
-from marketsched.agents.playing import TruthfulOwners, play
-from marketsched.mechanisms import Event, EventKind, get_mechanism
+from marketsched.agents.market_run import MarketRun
+from marketsched.agents.setup import MarketSetup
+from marketsched.mechanisms import get_mechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.registry import get
 from marketsched.mechanisms.signatures import parameters_of
@@ -155,28 +155,18 @@ def made(label: str, workload: Workload) -> Any:
 
 def played(label: str, workload: Workload) -> dict[str, Any]:
     """Play a market; return welfare, credits, and what else a row holds."""
-    mechanism, began = made(label, workload), time.process_time()
-    events = play(MarketLoop(mechanism), TruthfulOwners(workload.jobs), workload.horizon)
-    seconds = time.process_time() - began
-    truth: dict[Any, Any] = {job.name: job.truth for job in workload.jobs}
-    done = [e for e in events if e.kind is EventKind.COMPLETE]
-    welfare = sum(float(truth[e.job].value(e.completion or 0)) for e in done)
-    figures = {key: round(float(x), 4) for key, x in mechanism.statistics().items()}
-    lost = figures.get("node_rounds_lost", 0.0)
-    columns = {"completed": len(done), "lost": lost, "busy": node_rounds(events, truth), "statistics": figures}
-    return {"welfare": welfare, "seconds": seconds, **columns}
-
-
-def node_rounds(events: Sequence[Event], truth: Mapping[Any, Any]) -> int:
-    """Return the node-rounds that all runs took, those that came to nothing included."""
-    started, total = dict[Any, int](), 0
-    for e in events:
-        if e.kind is EventKind.START:
-            started[e.job] = e.round
-        elif e.job in started:
-            end = e.completion if e.kind is EventKind.COMPLETE else e.round
-            total += truth[e.job].concurrency * ((end or e.round) - started.pop(e.job))
-    return total
+    sizes = {name: getattr(workload, name) for name in ("capacity", "horizon", "max_delay")}
+    setup, began = MarketSetup(label, workload.table, made(label, workload), **sizes), time.process_time()
+    result = MarketRun(setup, lookahead=0).run()
+    seconds, found = time.process_time() - began, result.outcome
+    return {
+        "welfare": found["welfare"],
+        "seconds": seconds,
+        "completed": found["completed"],
+        "lost": found["lost_node_rounds"],
+        "busy": int(result.rounds["load"].sum()),
+        "statistics": {key: round(float(x), 4) for key, x in setup.mechanism.statistics().items()},
+    }
 
 
 def rows_of(arguments: argparse.Namespace, known: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
