@@ -27,11 +27,6 @@ for rule, label in RULES.items():
 market = run(scenario, mechanism="cluster-bid-price")
 pools = market.tables["pools"]
 pools = pools[(pools["resource"] == "gpu") | (pools["pool"] == "cpu") & (pools["resource"] == "cpu")]
-print("\nmenus at bid prices, one run: in use, per cent, and price of a GPU (of a core without GPUs), credits a round")
-for (pool, resource), part in pools.groupby(["pool", "resource"], sort=False):
-    if part["size"].iloc[0]:
-        used = 100 * part["used"].sum() / part["size"].sum()
-        print(f"{pool:5} {resource:4} in use {used:5.1f}   mean price {part['price'].mean():6.2f}")
 
 plt.rcParams.update(figure_style())
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
