@@ -10,12 +10,12 @@ taken back.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Positive, PositiveShare, legal
+from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, PositiveShare, legal
 from marketsched.mechanisms.mechanism import Event, Standing
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
@@ -25,6 +25,7 @@ from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket,
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.signals import Signals
+from marketsched.mechanisms.unit import Unit
 
 
 class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
@@ -41,8 +42,10 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
         part, and an account that is opened later has none.
-    kept : float
-        The part of use that is left a round later.
+    kept : float, optional
+        The part of use that is left a round later; None: .99 of a quarter of an hour's.
+    round_seconds : float, optional
+        Length of a round; None: a quarter of an hour.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
 
@@ -87,13 +90,14 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
-        kept: PositiveShare = KEPT,
+        kept: PositiveShare | None = None,
+        round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         signals: Signals = "durations",
     ) -> None:
         sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
         self.accounts = Accounts(shares, newcomers, owners)
-        self.turns = Turns(self.accounts, kept)
+        self.turns = Turns(self.accounts, Unit.of(round_seconds).kept(KEPT) if kept is None else kept)
 
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return what leaves, then starts.
