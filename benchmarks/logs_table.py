@@ -163,7 +163,7 @@ def played(label: str, workload: Workload) -> dict[str, Any]:
         "welfare": found["welfare"],
         "seconds": seconds,
         "completed": found["completed"],
-        "lost": found["lost_node_rounds"],
+        "lost": setup.mechanism.statistics().get("node_rounds_lost", 0.0),
         "busy": int(result.rounds["load"].sum()),
         "statistics": {key: round(float(x), 4) for key, x in setup.mechanism.statistics().items()},
     }

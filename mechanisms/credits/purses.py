@@ -106,7 +106,7 @@ class Purses:
             X, rounds until it may: the income of so many rounds may be spent beside what is held now.
         """
         left = (1.0 - self._income) * self._capacity - width + 1.0
-        if left <= 0:
+        if left <= 1e-9:  # none but by rounding
             return math.nan
         most = (np.minimum(self.held + ahead * self.incomes, np.maximum(self.held, self.caps))).sum() / CREDIT
         return float(ahead + math.floor(most / left + 1e-9))
