@@ -39,7 +39,8 @@ STAGES = 4  # restarts: the first steps reach far, the last ones settle
 SHRINK = 10.0  # how much smaller the steps of each stage are than those of the one before
 REACH = 4.0  # first step, in multiples of the mean value per node-round
 SEGMENTS = 4096  # of more rounds the first prices are those of so many segments of equal length
-FINE, POLISH = 0.2, 100  # then the first step of prices by round, in parts of the above, and how many there are
+FINE, POLISH = 0.2, 100  # then the first step of prices by round, in parts of the above, and how many, at most
+MOST_POLISHED = 20_000_000  # prices that all of them look at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +116,7 @@ def dual_bound(
         A second starting point, say the mechanism's final prices: credits per node and round.
     steps : int
         Evaluations from each starting point, >= 1; fewer if an optimum is recognised. Of more than 4,096 rounds these
-        are made on tasks in as many segments, whose prices 100 evaluations by round then improve.
+        are made on tasks in as many segments, whose prices at most 100 evaluations by round then improve.
 
     Returns
     -------
@@ -154,7 +155,9 @@ def dual_bound(
     for start in starts:
         if jobs.horizon > SEGMENTS:
             start = _prices_by_segment(tasks, float(capacity), start, steps)
-            prices, value, history = _descend(tasks, float(capacity), start, FINE * step, POLISH)
+            prices, value, history = _descend(
+                tasks, float(capacity), start, FINE * step, max(8, min(POLISH, MOST_POLISHED // horizon))
+            )
         else:
             prices, value, history = _descend(tasks, float(capacity), start, step, steps)
         traces.append(history)

@@ -12,21 +12,21 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-LENGTHS_S = (3600.0, 1800.0, 900.0, 600.0, 300.0, 120.0, 60.0, 30.0, 10.0)
+LENGTHS_S, SHORT_S = (3600.0, 1800.0, 900.0, 600.0, 300.0, 120.0, 60.0), (30.0, 10.0)
 MOST_ADDED = 0.01  # of the node time, by runs shorter than a round
-TYPICAL_ROUNDS = 4.0  # the median run lasts at least so many rounds
+TYPICAL_ROUNDS = 4.0  # the median run lasts at least so many rounds of a minute or more
 MOST_CARRIED = 8192.0  # node-rounds
 
 
 def chosen_length(runs: pd.DataFrame) -> float:
     """Return the coarsest of 60, 30, 15, 10, 5, 2, 1 minutes, 30 and 10 s that is fine enough for these runs, s.
 
-    Fine enough: `added_share` is at most 1 %, and the median run lasts at least four rounds. If none is, 10 s.
+    Fine enough: `added_share` is at most 1 %, and rounds of a minute or more are a fourth of the median run at most.
+    If none is, 10 s.
     """
     typical = float(runs["run_s"].median())
-    return next(
-        (s for s in LENGTHS_S if TYPICAL_ROUNDS * s <= typical and added_share(runs, s) <= MOST_ADDED), LENGTHS_S[-1]
-    )
+    lengths = [*(s for s in LENGTHS_S if TYPICAL_ROUNDS * s <= typical), *SHORT_S]
+    return next((s for s in lengths if added_share(runs, s) <= MOST_ADDED), SHORT_S[-1])
 
 
 def added_share(runs: pd.DataFrame, length: float) -> float:
