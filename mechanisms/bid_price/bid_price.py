@@ -9,7 +9,7 @@ Kumar 2012); here it is posted as a menu of starts. At the beginning of each rou
    for each bucket of owners, made from what the owners of the other buckets reported;
 3. *durations revealed*: in order of arrival, each job gets its favourite entry of the calendar
    (`entries`), booked for good, and pays what was quoted when it completes;
-   *durations hidden*: the mean price of the coming two hours is locked as the rate R of all arrivals of
+   *durations hidden*: the mean price of the coming 24 rounds is locked as the rate R of all arrivals of
    the round; jobs wait in a `queue`, at its turn one starts when its c nodes are free, and leaves when
    no start can bring it anything; it pays R c times the rounds used.
 
@@ -51,14 +51,7 @@ from marketsched.mechanisms.auctions.turns import ArrivalTurn
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.bid_price.curve import Curve, Slack, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
-from marketsched.mechanisms.bid_price.forecast import (
-    Forecast,
-    FromHistory,
-    FromLaws,
-    check_sources,
-    in_rounds,
-    lags_in_rounds,
-)
+from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, check_sources, lags_in_rounds
 from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
@@ -73,7 +66,7 @@ from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 LONGEST_WINDOW = 10_000  # rounds ahead: the tables of a step grow with it
-AHEAD_S, RATE_WINDOW_S = 8 * 3600.0, 2 * 3600.0  # of prices; whose mean price is the rate of hidden durations
+RATE_WINDOW = 24  # rounds whose mean price is the rate of hidden durations
 MOST_BUCKETS = 64
 
 
@@ -97,11 +90,11 @@ class BidPrice(KeptMenus):
         From history: arrivals before round 1, so that lags can reach back from the first round on. In a scenario the
         folder of a finished run, or a workload (docs/scenarios.md).
     lags : sequence of int, optional
-        From history: how many rounds ago the arrivals of each scenario came; by default those of 4, 6, 8 and 10 h.
+        From history: how many rounds ago the arrivals of each scenario came; by default 48, 72, 96 and 120.
     lag_hours : sequence of float, optional
         The same in hours, in place of ``lags``: as many whole rounds of the market's own, at least one.
     round_seconds : float, optional
-        Length of a round; None: not known, five minutes.
+        Length of a round, for ``lag_hours``; None: not known, five minutes.
     recurring : bool
         From history: whether owners who come at even intervals are expected at their next ones, in place of the lags.
     buckets : int
@@ -110,10 +103,8 @@ class BidPrice(KeptMenus):
         Public; determines owners' buckets.
     scenarios : int
         From laws: number of draws.
-    ahead : int, optional
-        H: prices are made for the current round and H more; None: those of 8 h.
-    tail : bool
-        Whether later rounds cost the mean price of the last 24 of these; False: nothing.
+    ahead, tail : int, bool
+        H: prices are made for the current round and H more. Later ones cost the mean of the last 24, or nothing.
     steps : int, optional
         Subgradient steps in a round; by default 20 from history, 10 from laws.
     step : float
@@ -175,7 +166,7 @@ class BidPrice(KeptMenus):
         buckets: Annotated[int, Whole(1, MOST_BUCKETS)] = 1,
         bucket_seed: Seed = 0,
         scenarios: Count = 4,
-        ahead: Annotated[int | None, Maybe(Whole(1, LONGEST_WINDOW))] = None,
+        ahead: Annotated[int, Whole(1, LONGEST_WINDOW)] = 96,
         tail: bool = False,
         steps: Annotated[int | None, Maybe(Whole(1))] = None,
         step: Positive = 0.4,
@@ -196,15 +187,12 @@ class BidPrice(KeptMenus):
         check_sources(forecast, laws, history, self.limits)
         source: Forecast
         if laws is None:
-            source = FromHistory(
-                lags_in_rounds(lags, lag_hours, round_seconds), 0 if history is None else history.rounds
-            )
+            in_rounds = lags_in_rounds(lags, lag_hours, round_seconds)
+            source = FromHistory(in_rounds, 0 if history is None else history.rounds)
         else:
             last = self.limits.last_useful_completion
             source = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
         self._order, self._bucket_seed, self._signals = hidden_order, bucket_seed, signals
-        ahead = min(in_rounds(AHEAD_S, round_seconds), LONGEST_WINDOW) if ahead is None else ahead
-        self._rate_window = in_rounds(RATE_WINDOW_S, round_seconds)
         self._curves = [
             Curve(
                 source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
@@ -418,7 +406,7 @@ class BidPrice(KeptMenus):
     def _serve_hidden(self, queue: Sequence[WaitingJob]) -> dict[JobId, int | None]:
         """Lock the rate of those who have just arrived, and offer nodes to the queue."""
         now = self.round
-        rates = [float(curve.slot_prices(now, self._rate_window).mean()) for curve in self._curves] if queue else []
+        rates = [float(curve.slot_prices(now, RATE_WINDOW).mean()) for curve in self._curves] if queue else []
         for x in queue:
             if x.arrival == now:
                 x.agreed.rate = rates[self.bucket_of(x.owner)]

@@ -22,7 +22,7 @@ from marketsched.mechanisms.statement_law import StatementLaw
 Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # rows, rounds of arrival, weights
 
 LEAST_HISTORY = 4  # rounds of arrivals before a price is made of them
-USUAL_LAG_HOURS = (4.0, 6.0, 8.0, 10.0)
+USUAL_LAGS = (48, 72, 96, 120)
 USUAL_ROUND = 300.0  # seconds of a round whose length is not known
 
 
@@ -98,16 +98,11 @@ def lags_in_rounds(
     InvalidParameterError
         If they are given in both.
     """
-    if hours is None and lags is not None:
-        return lags
+    if hours is None:
+        return USUAL_LAGS if lags is None else lags
     if lags is not None:
         raise InvalidParameterError(f"lags = {lags!r} and lag_hours = {hours!r}: expected one of them")
-    return [in_rounds(each * 3600.0, round_seconds) for each in hours or USUAL_LAG_HOURS]
-
-
-def in_rounds(seconds: float, round_seconds: float | None) -> int:
-    """Return so many seconds in whole rounds, at least one; rounds whose length is not known have five minutes."""
-    return max(1, round(seconds / (round_seconds or USUAL_ROUND)))
+    return [max(1, round(each * 3600.0 / (round_seconds or USUAL_ROUND))) for each in hours]
 
 
 class FromHistory:

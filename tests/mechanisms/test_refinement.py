@@ -12,7 +12,7 @@ from marketsched.mechanisms.registry import names
 
 QUARTER_S, SEED = 900, 3
 NEEDS_LAWS = {"stochastic"}  # of all jobs, which no log has
-IN_ROUNDS = {"cluster-bid-price"}  # its window and lags are stated in rounds
+IN_ROUNDS = {"bid-price", "cluster-bid-price"}  # their windows and lags are stated in rounds
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ def test_lags_in_hours_follow_the_length_of_a_round(monkeypatch):
         {"lag_hours": (0.01,), "round_seconds": 3600.0},
     ):  # fmt: skip
         BidPrice(3, 9, **SIZES, **given)
-    assert seen == [[48, 72, 96, 120], [48, 120], [24, 60], [24, 36, 48, 60], [1]]
+    assert seen == [[48, 72, 96, 120], [48, 120], [24, 60], [48, 72, 96, 120], [1]]
 
 
 def later_menus(market, jobs, owner, after):
