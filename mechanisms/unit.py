@@ -19,8 +19,8 @@ class Unit:
     Examples
     --------
     >>> unit = Unit.of(60.0)
-    >>> unit.rounds, unit.whole(0.2), unit.kept(0.5) ** 15
-    (15.0, 3, 0.5000000000000001)
+    >>> unit.rounds, unit.whole(0.2), round(unit.kept(0.5) ** 15, 9)
+    (15.0, 3, 0.5)
     """
 
     rounds: float = 1.0

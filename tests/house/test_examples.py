@@ -250,7 +250,7 @@ def which_mechanism(ran):
 def your_mechanism(ran):
     assert "half-price: 10 checks passed, 0 failed" in ran.text and "flat-rate: 10 checks passed, 0 failed" in ran.text
     assert ran.number(r"half-price, training-1: .*gains (\d+) to \d+ % of its value, confirmed") > 0
-    assert ran.text.count("none seems to pay") == 5
+    assert ran.text.count("none surely pays") == 4
     assert ran.number(r"flat-rate: .* % behind the best \(([\d.]+) to") > 0
 
 
