@@ -328,8 +328,10 @@ class MarketRun:
         if self._on_cluster is not None:
             self._on_cluster.leave(event.job, owner.payment)
         del self._owners[owner.name]
-        if event.kind is EventKind.DROP and self.setup.resubmit and owner.reconsider(now + 1, self.public):
-            self._to_return[now + 1 + submission_delay(owner.strategy)].append(owner)
+        again = now + 1 + submission_delay(owner.strategy)
+        comes_back = event.kind is EventKind.DROP and self.setup.resubmit and again <= self.setup.horizon
+        if comes_back and owner.reconsider(now + 1, self.public):
+            self._to_return[again].append(owner)
         else:
             owner.leave()
 
