@@ -1,9 +1,7 @@
 """Cluster scenarios as files: strict, named faults, round trips, and one stream of random numbers per purpose."""
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,15 +53,6 @@ def test_a_built_in_one_round_trips(name):
         == {"cluster": "ogasched"}.get(name.partition("-")[0], name.partition("-")[0])
     )
     assert Scenario.from_dict(found.to_dict()) == found
-
-
-def test_the_page_shows_clusters_that_build():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text()
-    contents = [parse_yaml(text, "docs/scenarios.md") for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)]
-    shown = [Scenario.from_dict(content) for content in contents if "cluster" in content]
-    assert [each.cluster.core for each in shown] == ["ogasched", "esdp", "opm"]
-    for each in shown:
-        assert each.cluster.world(0).slots == 2000
 
 
 def test_what_is_left_out_is_the_papers():

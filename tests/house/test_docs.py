@@ -31,6 +31,21 @@ CITED_BY_PAPER = re.compile(
 )
 
 
+def daily(name: str, worth: float) -> dict:
+    """Return 200 jobs of one team, one a round."""
+    report = {"value": {"kind": "deadline", "value": worth, "deadline": 2}, "probability": 1, "concurrency": 1}
+    report["requirements"] = [{"arrival": 1, "duration": 1, "probability": 1}]
+    return {"name": name, "birth": 1, "copies": 200, "every": 1, "statements": [report]}
+
+
+SIZES = {"capacity": 1, "horizon": 201, "max_concurrency": 1, "max_duration": 1, "max_value": 9, "max_delay": 2}
+TWO_TEAMS = {
+    "name": "two teams, one node",
+    "workload": {"kind": "mixtures", **SIZES, "jobs": [daily("ann", 9), daily("bob", 3)]},
+    "mechanism": {"name": "pay-as-bid"},
+}
+
+
 def fenced(page: str, language: str) -> list[str]:
     """Return the fenced blocks of one language."""
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
@@ -83,10 +98,12 @@ def test_the_replay_page_shows_a_log_that_runs():
 
 def test_the_page_on_clusters_shows_scenarios_that_load():
     blocks = [parse_yaml(block, "docs/resources.md") for block in fenced("docs/resources.md", "yaml")]
-    found = [Scenario.from_dict(block) for block in blocks if "workload" in block]
-    assert [each.workload.kind for each in found] == [
-        *("cluster-mix", "cluster-jobs", "openb", "sacct-shapes", "instance-shapes")
+    blocks += [
+        parse_yaml((ROOT / f"examples/gpu-cluster/{name}.yaml").read_text(), name) for name in ("mix", "cluster")
     ]
+    found = [Scenario.from_dict(block) for block in blocks if "workload" in block]
+    kinds = ["cluster-jobs", "openb", "instance-shapes", "cluster-mix", "sacct-shapes"]
+    assert [each.workload.kind for each in found] == kinds
     assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
 
 
@@ -115,7 +132,7 @@ def test_the_page_on_learning_shows_options_and_learners_that_exist():
 def test_the_page_of_scenarios_shows_owners_that_learn():
     """Each owner tries all reports; at pay-as-bid ann, who could win with less, comes to tell the truth seldom."""
     (text,) = (block for block in fenced("docs/scenarios.md", "yaml") if "kind: learning" in block)
-    scenario = Scenario.from_dict(parse_yaml(text, "docs/scenarios.md"))
+    scenario = Scenario.from_dict(TWO_TEAMS | parse_yaml(text, "docs/scenarios.md"))
     for seed in range(3):
         jobs = run(scenario, seed).jobs
         told = jobs[jobs["owner"] == "ann"]["payment"].to_numpy()[-100:] / 9

@@ -70,7 +70,7 @@ def test_every_dependency_is_constrained():
 def test_the_container_has_the_versions_that_were_tested_and_hashes_of_all_files():
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     tested = {name.lower().replace("_", "-"): version for name, version in pinned.items()}
-    entries = (ROOT / "container.txt").read_text().replace(" \\\n", "").splitlines()
+    entries = (ROOT / "docs/live/container.txt").read_text().replace(" \\\n", "").splitlines()
     found = {}
     for entry in entries:
         if not entry.startswith("#"):

@@ -1,8 +1,7 @@
-"""The reverse proxy of docs/live.md, as it stands there: nginx refuses what the service leaves to it."""
+"""The reverse proxy of docs/live/nginx.conf: nginx refuses what the service leaves to it."""
 
 import contextlib
 import getpass
-import re
 import shutil
 import socket
 import ssl
@@ -24,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not (NGINX and OPENSSL), reason="not installed (Debian: nginx-light openssl)"),
 ]
 NAME = "market.example.org"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "live.md"
+STATED = Path(__file__).resolve().parents[2] / "docs/live/nginx.conf"
 MAIN = """
 daemon off;
 user {user};
@@ -42,12 +41,12 @@ HEAD = f"POST /v1/quotes HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/j
 
 
 class Proxied:
-    """A market behind nginx; ``stated``: the configuration of the page, with this machine's ports and files."""
+    """A market behind nginx; ``stated``: docs/live/nginx.conf, with this machine's ports and files."""
 
     def __init__(self, folder, service, token):
         (self.port,) = free_ports(1)
         self.token, self.tls = token, ssl.create_default_context(cafile=folder / "market.pem")
-        (stated,) = re.findall(r"^```nginx\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+        stated = STATED.read_text()
         changes = {"127.0.0.1:8765": service, "listen 443": f"listen 127.0.0.1:{self.port}", "/etc/ssl": f"{folder}"}
         for before, now in changes.items():
             assert before in stated

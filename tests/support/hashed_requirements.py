@@ -1,4 +1,4 @@
-"""Write `container.txt`: the packages of a live market's container, with the versions of constraints.txt and hashes.
+"""Write `docs/live/container.txt`: packages of a live market's container, with versions of constraints.txt and hashes.
 
 pip finds them, for the Python and the machines of the container of docs/live.md, and says the hash of each file; it
 installs nothing. To be run when constraints.txt, or a requirement of the extras ``live`` and ``postgres``, has changed:
@@ -14,12 +14,12 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "container.txt"
+LOCK = ROOT / "docs/live/container.txt"
 PYTHON, MACHINES = "3.12", ("x86_64", "aarch64")
 EXTRAS = ("live", "postgres")
 GLIBC = ("manylinux2014", "manylinux_2_17", "manylinux_2_24", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34")
 HEAD = f"""# Packages of a live market, in a container of Python {PYTHON} on Linux ({", ".join(MACHINES)}), with hashes:
-# pip install --require-hashes --only-binary :all: -r container.txt
+# pip install --require-hashes --only-binary :all: -r docs/live/container.txt
 # Made of pyproject.toml and constraints.txt by `python tests/support/hashed_requirements.py`.
 """
 
