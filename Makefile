@@ -78,11 +78,20 @@ dist: $(VENV)/.dev ## wheel and sdist in dist/; the wheel is installed into an e
 	$(PY) -m build --no-isolation --outdir dist . > /dev/null
 	$(PY) tests/support/fresh_install.py dist/*.whl -c constraints.txt
 
-mesa: $(VENV)/.test ## tests of agents, and equal tables, on the newest Mesa 3.x and Python found (skipped without one)
-	$(PY) tests/support/versions.py mesa
+# An environment of its own: build/mesa or build/newest.
+LATER = $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13.*/bin/python python3.12 $(HOME)/.pyenv/versions/3.12.*/bin/python; \
+	do "$$p" -c "" 2> /dev/null && echo "$$p" && break; done)
 
-newest: $(VENV)/.core ## newest versions of everything, and Mesa's preview, on the newest Python found: what breaks?
-	$(PY) tests/support/versions.py newest
+mesa: ## tests of agents on the newest Mesa 3.x and the newest Python found (skipped without one)
+	$(if $(LATER),$(LATER) -m venv build/mesa,@echo "skipped: no Python 3.13 or 3.12 was found")
+	$(if $(LATER),grep -vi '^mesa==' constraints.txt > build/mesa/constraints.txt)
+	$(if $(LATER),build/mesa/bin/pip install --quiet -c build/mesa/constraints.txt -e . pytest pytest-timeout pytest-xdist hypothesis)
+	$(if $(LATER),build/mesa/bin/python -m pytest -q -m "not slow" $(SHARED) tests/agents)
+
+newest: ## newest versions of everything on the newest Python found: what breaks?
+	$(or $(LATER),$(PYTHON)) -m venv build/newest
+	build/newest/bin/pip install --quiet --upgrade -e '.[viz,test]'
+	build/newest/bin/python -m pytest -q -m "not slow" $(SHARED) tests/agents tests/worlds tests/results tests/play
 
 coverage: $(VENV)/.dev ## lines and branches the fast tests reach, kernels as plain Python
 	@mkdir -p build/coverage

@@ -1,21 +1,14 @@
-"""Whatever text a scenario, a `--set` or a log holds: the command works or ends in one line, soon and within memory.
+"""Whatever text a scenario, a `--set` or a log holds: the command works or ends in one line, soon and within memory."""
 
-`MARKETSCHED_FUZZ=600 pytest -s tests/config/test_fuzzing.py` searches for so many seconds and says what it found.
-"""
-
-import contextlib
 import json
-import os
-import time
+import re
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bad_inputs import EVENTS, KINDS, NASTY, Case, Ending, as_it_stands, attempt, crash
-
-SECONDS = float(os.environ.get("MARKETSCHED_FUZZ", "0")) / 3  # for each of the three tests; 0: a few examples
 
 SIGNS = st.sampled_from(
     ["\n", " ", "  ", "\t", ":", ": ", "- ", "-", "[", "]", "{", "}", ",", "&a ", "*a", "<<: *a", "!!", "!!int ", "!x ",
@@ -105,7 +98,7 @@ def scenarios(draw):
         dumped = draw(other_text(dumped))
     if draw(st.integers(0, 30)) == 0:
         dumped = draw(st.lists(SIGNS | st.text(max_size=9), max_size=40).map("".join))
-    return Case(kind, "", "", dumped)
+    return Case(kind, dumped)
 
 
 @st.composite
@@ -117,7 +110,7 @@ def changes(draw):
         place = draw(st.just(place) | st.just(place) | other_text(place))
         value = draw(other_text("1") | DATA.map(lambda x: yaml.dump(x, default_flow_style=True).strip()))
         options += ["--set", f"{place}={value}"]
-    return Case(kind, "", "", yaml.safe_dump(KINDS[kind], sort_keys=False), tuple(options))
+    return Case(kind, yaml.safe_dump(KINDS[kind], sort_keys=False), tuple(options))
 
 
 @st.composite
@@ -126,58 +119,21 @@ def lines(draw):
     text = json.dumps(draw(st.one_of(other_data(event, list(places(event))), DATA)))
     if draw(st.booleans()):
         text = draw(other_text(text))
-    return Case("events", "", "", text.replace("\n", " ").replace("\r", " "))
-
-
-class Over(Exception):
-    """The time is up."""
-
-
-class Search:
-    """Tries cases until the time is up, and keeps one case of each fault."""
-
-    def __init__(self):
-        self.until = time.monotonic() + SECONDS
-        self.tried, self.found = 0, {}
-
-    def look(self, case):
-        if SECONDS and time.monotonic() > self.until:
-            raise Over
-        try:
-            "".join([case.text, *case.options]).encode()
-        except UnicodeEncodeError:  # half a character: in no file and on no command line
-            return
-        if any("\x00" in option for option in case.options):  # on no command line
-            return
-        if case.kind == "events" and "good" in case.text:  # the name of the line behind it
-            return
-        self.tried += 1
-        wrong = crash(case, attempt(case))
-        if wrong and SECONDS:
-            self.found.setdefault(wrong[:60], (wrong, case))
-            return
-        assert not wrong, (wrong, case)
+    return Case("events", text.replace("\n", " ").replace("\r", " "))
 
 
 def fuzz(cases):
-    search = Search()
-
-    @settings(
-        max_examples=10**6 if SECONDS else 40,
-        derandomize=not SECONDS,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,) if SECONDS else (Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(max_examples=40, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(cases)
     def each(case):
-        search.look(case)
+        text = "".join([case.text, *case.options])
+        assume(not re.search("[\ud800-\udfff]", text))  # half a character: in no file and on no command line
+        assume(not any("\x00" in option for option in case.options))  # on no command line
+        assume(case.kind != "events" or "good" not in case.text)  # the name of the line behind it
+        wrong = crash(case, attempt(case))
+        assert not wrong, (wrong, case)
 
-    with contextlib.suppress(Over):
-        each()
-    print(f"{search.tried} tried, {len(search.found)} kinds of faults")
-    assert list(search.found.values()) == []
+    each()
 
 
 @pytest.fixture(scope="module")
@@ -188,14 +144,14 @@ def compiled():
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(SECONDS + 900)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("cases", [scenarios, changes, lines])
 def test_any_text_works_or_ends_in_one_line(cases, compiled):
     fuzz(cases())
 
 
 def test_a_crash_would_be_found():
-    case = Case("jobs", "", "", "")
+    case = Case("jobs", "")
     line = "marketsched: bad.yaml: workload.capacity = -1: expected a whole number >= 1\n"
     for ending in (
         Ending("killed by SIGSEGV", "", "", 0.1),

@@ -204,38 +204,6 @@ def test_start_step_change_a_control_and_read_the_numbers(visit):
     expect(at(page, "groups").locator("tbody tr")).to_have_count(2)
 
 
-def test_the_load_moves_by_a_slider(visit):
-    page = visit()
-    thumb = page.locator("[data-key=load-slider] [role=slider]")
-    thumb.focus()
-    for load in range(110, 160, 10):
-        thumb.press("ArrowRight")
-        expect(page.get_by_label("Load, % of the scenario's jobs")).to_have_value(str(load))
-    ready(page)  # the market is another without a press of Apply
-    write(page, "Rounds per step", "25")
-    press(page, "Step")
-    expect(at(page, "round")).to_have_text("25")
-    expect_figures(page, expected(25, load="150"))
-
-
-def test_play_and_pause_to_the_end(visit):
-    page = visit()
-    write(page, "Rounds per step", "1")
-    press(page, "Play")
-    expect(at(page, "state")).to_have_text(re.compile(r"^playing, round ([3-9]|\d\d) of"))
-    press(page, "Pause")
-    expect(at(page, "state")).to_have_text(re.compile("^paused after round"))
-    resting = int(re.search(r"round (\d+)", at(page, "state").inner_text())[1])
-    expect(at(page, "round")).to_have_text(f"{resting}")  # drawn after the state, perhaps a moment later
-    press(page, "Step")  # one round more, and no other
-    expect(at(page, "state")).to_have_text(re.compile(f"^paused after round {resting + 1} of"))
-    expect(at(page, "round")).to_have_text(f"{resting + 1}")
-    write(page, "Rounds per step", "50")
-    press(page, "Play")
-    expect(at(page, "state")).to_have_text(re.compile("^over: all"))
-    expect(page.get_by_role("button", name="Step", exact=True)).to_be_disabled()
-
-
 def test_a_job_is_explained(visit):
     page = visit()
     write(page, "Rounds per step", "40")
@@ -291,51 +259,6 @@ def test_bad_values_in_every_control(visit):
     expect(page.locator(".ms-error")).to_have_count(0)
 
 
-def test_rounds_asked_for_at_once_are_of_the_new_market(visit):
-    page = visit()
-    write(page, "Rounds per step", "6")
-    write(page, "Capacity", "15")
-    press(page, "Apply and restart")
-    press(page, "Step")  # the new market is not there yet
-    expect(at(page, "state")).to_have_text(re.compile("^paused after round 6 of"))
-    expect(at(page, "load-beside")).to_have_text("of 15")
-    expect(at(page, "welfare-beside")).not_to_have_text("bound pending")
-    expect_figures(page, expected(6, capacity="15"))
-
-
-def test_impatient_clicking(visit):
-    page = visit()
-    write(page, "Rounds per step", "1")
-    step = page.get_by_role("button", name="Step", exact=True)
-    for _ in range(12):
-        step.click()
-    expect(at(page, "state")).to_have_text(re.compile("^paused after round 12 of"))
-    for _ in range(9):
-        page.locator("header .v-btn").first.click()  # Play or Pause, whatever it is now
-    for capacity in range(13, 18):
-        write(page, "Capacity", str(capacity))
-        press(page, "Apply and restart")
-    expect(at(page, "state")).to_have_text(re.compile(r"^paused after round 0 of \d+$"))
-    expect(page.locator(".ms-error")).to_have_count(0)
-    write(page, "Capacity", "18")  # the newest counts, whatever the buttons overtook on a slow machine
-    apply_and_wait(page, 18)
-    step.click()
-    expect(at(page, "round")).to_have_text("1")
-
-
-def test_a_reload_in_the_middle_begins_anew(visit):
-    page = visit()
-    write(page, "Capacity", "16")
-    apply_and_wait(page, 16)
-    press(page, "Play")
-    expect(at(page, "state")).to_have_text(re.compile("^playing, round [1-9]"))
-    write(page, "Capacity", "17")  # while it runs
-    expect(at(page, "applied")).to_have_text("changed: not applied yet")
-    page.reload()
-    ready(page)
-    expect_figures(page, expected(0))
-
-
 def test_it_can_be_used_without_a_mouse(visit):
     page = visit()
     page.get_by_role("button", name="Play", exact=True).focus()
@@ -354,20 +277,6 @@ def test_it_can_be_used_without_a_mouse(visit):
             break
     page.keyboard.press("Enter")
     expect(at(page, "load-beside")).to_have_text("of 9")
-
-
-def test_every_panel_and_figure_is_explained(visit):
-    page = visit()
-    assert page.title() == "browser test - marketsched"
-    expect(page.locator(".ms-grid .ms-panel").nth(1)).to_contain_text("press Step or Play")
-    press(page, "Step")
-    expect(at(page, "round")).to_have_text("4")
-    panels = page.locator(".ms-panel")
-    expect(panels).to_have_count(5)
-    expect(panels.locator(".ms-help")).to_have_count(5)
-    assert all(len(words) > 60 for words in panels.locator(".ms-help").all_inner_texts())
-    tiles = page.locator(".ms-number").all()
-    assert len(tiles) == 9 and all(len(tile.get_attribute("title")) > 20 for tile in tiles)
 
 
 def test_a_second_visitor_has_a_market_of_their_own(visit):

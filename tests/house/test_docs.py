@@ -2,7 +2,6 @@
 
 import csv
 import doctest
-import inspect
 import json
 import re
 import runpy
@@ -10,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from marketsched.config.owner_mix import LIES
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import guarantees
 from marketsched.play.replaying import replay
-from marketsched.play.running import run
 from marketsched.worlds import GoogleParameters
 from marketsched.worlds.traces import TRACES
 
@@ -29,21 +26,6 @@ CITED_BY_PAPER = re.compile(
     r"(?P<paper>OgaSched|ESDP|OPM)(?: paper)?'?s? \(\d+\)(?:(?:-|, | and | or |/)\(\d+\))*|"
     r"(?:\(\d+\)(?:-|, | and )?)+ of the (?P<other>OgaSched|ESDP|OPM)(?: paper)?"
 )
-
-
-def daily(name: str, worth: float) -> dict:
-    """Return 200 jobs of one team, one a round."""
-    report = {"value": {"kind": "deadline", "value": worth, "deadline": 2}, "probability": 1, "concurrency": 1}
-    report["requirements"] = [{"arrival": 1, "duration": 1, "probability": 1}]
-    return {"name": name, "birth": 1, "copies": 200, "every": 1, "statements": [report]}
-
-
-SIZES = {"capacity": 1, "horizon": 201, "max_concurrency": 1, "max_duration": 1, "max_value": 9, "max_delay": 2}
-TWO_TEAMS = {
-    "name": "two teams, one node",
-    "workload": {"kind": "mixtures", **SIZES, "jobs": [daily("ann", 9), daily("bob", 3)]},
-    "mechanism": {"name": "pay-as-bid"},
-}
 
 
 def fenced(page: str, language: str) -> list[str]:
@@ -107,40 +89,14 @@ def test_the_page_on_clusters_shows_scenarios_that_load():
     assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
 
 
-@pytest.mark.slow
-def test_the_page_on_learning_shows_what_comes_out():
-    (block,) = fenced("docs/learning.md", "pycon")
-    test = doctest.DocTestParser().get_doctest(block, {}, "docs/learning.md", None, 0)
-    told = []
-    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+SLOW_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("learning", "dashboard")]
 
 
-def test_the_page_on_learning_shows_options_and_learners_that_exist():
-    from marketsched.show.commands.learn import learn
-    from marketsched.study.learning.comparing import LEARNERS
-
-    page = (ROOT / "docs/learning.md").read_text()
-    usage = page.split("\n\n")[1]
-    options = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", usage)}
-    assert options <= set(inspect.signature(learn).parameters) | {"json"} and len(options) == 10
-    for name, shown in re.findall(r"--([a-z]+) ([a-z0-9,-]+)\]", usage):
-        assert str(inspect.signature(learn).parameters[name].default) == shown
-    listed = re.findall(r"^\| `([a-z0-9][a-z0-9-]+)` \| (?:what|the) ", page, re.M)
-    assert set(listed) == set(LEARNERS)
-
-
-def test_the_page_of_scenarios_shows_owners_that_learn():
-    """Each owner tries all reports; at pay-as-bid ann, who could win with less, comes to tell the truth seldom."""
-    (text,) = (block for block in fenced("docs/scenarios.md", "yaml") if "kind: learning" in block)
-    scenario = Scenario.from_dict(TWO_TEAMS | parse_yaml(text, "docs/scenarios.md"))
-    for seed in range(3):
-        jobs = run(scenario, seed).jobs
-        told = jobs[jobs["owner"] == "ann"]["payment"].to_numpy()[-100:] / 9
-        assert (told > 0.99).mean() < 0.25
-    listed = re.findall(
-        r"^\| `([a-z-]+)` \| ", (ROOT / "docs/scenarios.md").read_text().partition("## Owners")[2], re.M
-    )
-    assert {*LIES, "learning"} <= set(listed)
+@pytest.mark.parametrize("page", ["finite", "environments", *SLOW_PAGES])
+def test_a_page_shows_what_comes_out(page):
+    blocks = "".join(fenced(f"docs/{page}.md", "pycon"))
+    test, shown = doctest.DocTestParser().get_doctest(blocks, {}, page, None, 0), []
+    assert test.examples and doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
 
 
 @pytest.mark.slow
@@ -152,20 +108,6 @@ def test_the_audit_page_shows_a_check_that_passes():
     exec(compile(suite, "docs/audit.md", "exec"), names)
     for check in ("capacity is held", "truthful, one round"):
         names["test_bid_price"](check)
-
-
-def test_the_audit_page_shows_figures_that_come_out():
-    blocks = "".join(fenced("docs/finite.md", "pycon"))
-    test = doctest.DocTestParser().get_doctest(blocks, {}, "docs/finite.md", None, 0)
-    shown = []
-    assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
-
-
-def test_the_page_on_environments_shows_what_comes_out():
-    (block,) = fenced("docs/environments.md", "pycon")
-    test = doctest.DocTestParser().get_doctest(block, {}, "docs/environments.md", None, 0)
-    shown = []
-    assert doctest.DocTestRunner().run(test, out=shown.append).failed == 0, "".join(shown)
 
 
 def test_every_gap_and_equation_that_code_cites_is_on_the_page():
@@ -221,10 +163,3 @@ def test_the_readme_names_the_capacity_the_theorem_needs():
     assert f"{found.smallest_capacity:,} nodes for `google-recurring`, which has {workload.capacity}" in " ".join(
         (ROOT / "README.md").read_text().split()
     )
-
-
-@pytest.mark.slow
-def test_the_page_on_the_dashboard_shows_what_comes_out():
-    blocks = fenced("docs/dashboard.md", "pycon")
-    test = doctest.DocTestParser().get_doctest("".join(blocks), {}, "docs/dashboard.md", None, 0)
-    assert test.examples and doctest.DocTestRunner().run(test).failed == 0

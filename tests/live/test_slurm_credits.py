@@ -1,25 +1,17 @@
-"""Credits in front of a real Slurm: regular and free nodes are two QOS, which nobody but the bridge sets.
-
-`MARKETSCHED_SLURM_DAY` says how many rounds of ten minutes are played (12; a day has 144).
-"""
+"""Credits in front of a real Slurm: regular and free nodes are two QOS, which nobody but the bridge sets."""
 
 import os
 import shutil
 import tempfile
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from live_tools import check_journal
 from marketsched.live.slurm import SlurmError
 from marketsched.mechanisms.errors import InvalidParameterError
 from slurm_trials import WITH_ACCOUNTING, WITH_USERS, SlurmOf, Trial, until, users
 
 pytestmark = [WITH_ACCOUNTING, pytest.mark.slow]
-ROUNDS = int(os.environ.get("MARKETSCHED_SLURM_DAY", "12"))
-OWNERS, NODES = 30, 8
 CREDITS = {"mechanism": "credits", "max_duration": 8}
 SLEEP = "#!/bin/sh\nexec sleep 60\n"
 URGENT = {"rounds": (3,), "hidden": True, "patience": 3}  # late at once: it is regular
@@ -138,79 +130,3 @@ def test_a_cluster_without_the_two_qos_is_refused(tmp_path):
         InvalidParameterError, match=r"QOS of regular nodes is not in Slurm's accounting: expected 'credit'"
     ):
         Trial(tmp_path, config=of(["ann"]))
-
-
-class Day:
-    """Owners whose jobs come at random, in front of a real Slurm; a job runs until its file is there."""
-
-    def __init__(self, trial, seed):
-        self.trial, self.rng = trial, np.random.default_rng(seed)
-        self.numbers, self.length, self.ended, self.seen = {}, {}, set(), Counter()
-        (trial.folder / "end").mkdir()
-
-    def round(self, t):
-        """Let jobs come, clear the round, wait until Slurm has what the market says, compare, and end what is done."""
-        trial = self.trial
-        for n in range(self.rng.poisson(1.4)):
-            owner = f"o{int(OWNERS * self.rng.random() ** 2)}"
-            d, longer = int(self.rng.integers(1, 7)), int(self.rng.integers(0, 3))
-            patience = max(d, longer) + 2 + int(self.rng.integers(0, 12))
-            job = trial.announce(
-                f"{t}-{n}", int(self.rng.integers(1, 5)), sorted({d, min(8, d + longer)}), hidden=True, owner=owner,
-                worth=float(self.rng.uniform(1, 90)), patience=patience, bridge=False,
-            )  # fmt: skip
-            self.length[job] = d
-        trial.bridge.step()
-        for job in self.length.keys() - self.numbers.keys():
-            script = f"while [ ! -e {trial.folder}/end/{job} ]; do sleep 0.1; done"
-            nodes = trial.operator.job(job)["nodes"]
-            self.numbers[job] = trial.batch(job, script, nodes=nodes, minutes=600)
-        trial.step_until(lambda: not trial.operator.jobs(state="submitted"))
-        decided = trial.operator.advance()["decisions"]
-        at_start = {each["job"]: each["class"] for each in decided if each["event"] == "start"}
-        trial.step_until(self.agrees)
-        here = {job.id: job for job in trial.slurm.jobs()}
-        for job, number in self.numbers.items():
-            if job in at_start:
-                wanted = {"regular": "credit", "free": "free"}[at_start[job]]
-                assert here[number].qos == wanted, (job, here[number])
-                self.seen[at_start[job]] += 1
-        self.seen.update(each["event"] for each in decided)
-        self.seen["compared"] += sum(job.active for job in here.values())
-        over = [row["job"] for row in trial.operator.jobs(state="running")
-                if row["start"] + self.length[row["job"]] <= t + 1]  # fmt: skip
-        for job in over:
-            (trial.folder / "end" / job).touch()
-        trial.step_until(lambda: all(trial.state(job) == "completed" for job in over))
-
-    def agrees(self):
-        """Whether Slurm runs what the market runs, each in the QOS of its class, and nothing else."""
-        trial = self.trial
-        market = {row["job"]: row for row in trial.operator.jobs(state="running")}
-        here = {job.id: job for job in trial.slurm.jobs()}
-        active = {job for job, number in self.numbers.items() if here[number].active}
-        waiting = [row for row in trial.operator.jobs(state="arrived")]
-        return (
-            active == market.keys()
-            and all(here[self.numbers[job]].state == "RUNNING" for job in market)
-            and all(here[self.numbers[row["job"]]].held for row in waiting)
-        )
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_a_day_of_thirty_owners_has_the_classes_of_the_market(tmp_path):
-    shares = {f"o{k}": 1.0 / (1 + k) for k in range(OWNERS)}
-    config = {**of([]), "max_delay": 60, "parameters": {"shares": shares, "carry_rounds": 48.0}}
-    with Trial(tmp_path, NODES, config=config, credits=True, one_user=True) as trial:
-        for k in range(OWNERS):
-            trial.operator.create_owner(f"o{k}")
-        day = Day(trial, 46)
-        for t in range(1, ROUNDS + 1):
-            day.round(t)
-        purses = {each["owner"]: each for each in trial.operator.purse()["purses"]}
-        balances = {each["owner"]: each["balance"] for each in trial.operator.owners()}
-        assert all(balances[name] == each["credits"] for name, each in purses.items())
-    check_journal(str(tmp_path / "market.db"))
-    print(f"{ROUNDS} rounds, {len(day.length)} jobs of {OWNERS} owners on {NODES} nodes: {dict(day.seen)}")
-    assert day.seen["regular"] and day.seen["free"]

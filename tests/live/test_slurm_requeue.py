@@ -1,29 +1,15 @@
-"""Rules that take runs back in front of a real Slurm: these lose their nodes, and start again later.
+"""Rules that take runs back in front of a real Slurm: these lose their nodes, and start again later."""
 
-`MARKETSCHED_SLURM_KILLS` says in how many trials the bridge is killed around a requeue (1).
-"""
-
-import getpass
-import os
-import random
-import time
 from datetime import datetime
 
 import pytest
 
 from marketsched.live.slurm import SlurmError
-from slurm_trials import WITH_ACCOUNTING, WITH_SLURM, BridgeProcess, Trial, until
+from slurm_trials import WITH_SLURM, Trial
 
 pytestmark = [WITH_SLURM, pytest.mark.slow]
-KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "1"))
 OFFERS = {"mechanism": "two-offers", "max_duration": 8}
-RULES = {
-    "two-offers": OFFERS,
-    "credits": {**OFFERS, "mechanism": "credits", "parameters": {"shares": {getpass.getuser(): 1}}},
-}
 URGENT = {"rounds": (2,), "hidden": True, "patience": 3}  # to wait would be too late: it takes the regular offer
-ROUND = 1.0  # seconds at least
-FINAL = ("completed", "dropped", "cancelled", "evicted", "missed", "withdrawn")
 
 
 def script(trial, job, first, later=0.3):
@@ -75,75 +61,6 @@ def test_a_run_that_is_taken_back_starts_again_and_pays_for_its_last_run(tmp_pat
         assert trial.operator.job(wide)["start"] == 3 and trial.operator.job(wide)["outcome"] == "done"
         with pytest.raises(SlurmError, match="disabled"):  # no user sends back what has to pay
             trial.slurm.requeue_held(number)
-
-
-def play_one(trial, bridge, label, moment, away):
-    """Let a wide spare run lose its nodes; kill the bridge ``moment`` s later, for ``away`` s; wait for the end."""
-    jobs = {trial.announce(f"{label}-wide", 2, (4,), hidden=True, bridge=False): 15.0}
-    (wide,) = jobs
-    listed = lambda job: job in trial.announced.read_text()  # noqa: E731
-    until(lambda: listed(wide))
-    trial.batch(wide, script(trial, wide, jobs[wide]), nodes=2, minutes=8)
-    until(lambda: trial.state(wide) == "arrived")
-    trial.operator.advance()
-    until(lambda: runs_of(trial, wide))
-    urgent = trial.announce(f"{label}-urgent", 1, **URGENT, bridge=False)
-    until(lambda: listed(urgent))
-    trial.batch(urgent, script(trial, urgent, 0.5), minutes=8)
-    until(lambda: trial.state(urgent) == "arrived")
-    trial.operator.advance()
-    assert trial.state(wide) == "arrived"
-    time.sleep(moment)
-    bridge.kill()
-    back, next_round = time.monotonic() + away, time.monotonic() + ROUND
-    while any(trial.state(job) not in FINAL for job in (wide, urgent)):
-        if back and time.monotonic() >= back:
-            bridge.start()
-            back = 0.0
-        if time.monotonic() >= next_round:
-            trial.operator.advance()
-            next_round = time.monotonic() + ROUND
-        time.sleep(0.05)
-    if back:
-        bridge.start()
-    return wide, urgent
-
-
-def qos_of_started(trial):
-    """Return the QOS of each job of the market that has run, as Slurm lists it."""
-    return {job.comment.removeprefix("market:"): job.qos for job in trial.slurm.jobs() if job.started}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["two-offers", pytest.param("credits", marks=WITH_ACCOUNTING)])
-def test_killed_between_requeue_and_start_nothing_runs_twice(name, tmp_path):
-    draw = random.Random(3)
-    with Trial(tmp_path, config=RULES[name] | {"max_delay": 400}, credits=name == "credits") as trial:
-        bridge, jobs = BridgeProcess(trial), []
-        try:
-            for i in range(KILLS):
-                jobs += play_one(trial, bridge, f"k{i}", draw.uniform(0.0, 0.6), draw.uniform(0.2, 4.0))
-            until(lambda: not any(job.active for job in trial.slurm.jobs()))
-        finally:
-            bridge.kill()
-        again = 0
-        for job in jobs:
-            ran, starts = runs_of(trial, job), times_of(trial, "start", job)
-            begun = [when for what, when in ran if what == "begin"]
-            assert [what for what, _ in ran] == ["begin", "end"] * len(begun), (job, ran)  # one run after the other
-            assert len(begun) <= len(starts) and all(a >= b for a, b in zip(begun, starts, strict=False))
-            again += len(starts) > len(begun)
-        charged = [entry["job"] for entry in trial.operator.ledger(trial.me)["entries"] if entry["job"]]
-        assert len(charged) == len(set(charged)) and {trial.state(job) for job in jobs} <= set(FINAL)
-        if name == "credits":  # each waits, and ran last, in the QOS of its class
-            # One that was taken back and then left while no bridge was there is listed without a start.
-            here, listed = qos_of_started(trial), [job.state for job in trial.slurm.jobs()]
-            classes = {job: trial.operator.job(job)["class"] for job in here}
-            assert here == {job: {"regular": "credit", "free": "free"}[each] for job, each in classes.items()}
-            assert set(here.values()) == {"credit", "free"} or set(listed) != {"COMPLETED"}
-        requeues = sum(len(times_of(trial, "requeue", job)) for job in jobs)
-        assert requeues >= KILLS
-        print(f"{name}, {KILLS} kills: {requeues} requeues, {again} runs went on as the bridge saw none of it")
 
 
 def test_a_job_whose_patience_ends_leaves_slurm_too_and_never_starts_while_no_bridge_looks(tmp_path):

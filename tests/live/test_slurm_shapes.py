@@ -1,10 +1,6 @@
 """Jobs with several ways to run, before a real Slurm with GPUs of two kinds: one of them runs, where it is booked."""
 
 import json
-import os
-import random
-import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +10,7 @@ from marketsched.live.slurm_bridge import SlurmBridge
 from marketsched.live.slurm_nodes import cluster_of, nodes_by_name
 from marketsched.live.slurm_submitting import submit_ways, ways_of
 from marketsched.mechanisms.errors import InvalidParameterError
-from slurm_trials import WITH_SLURM, BridgeProcess, Trial, until
+from slurm_trials import WITH_SLURM, Trial, until
 
 pytestmark = [WITH_SLURM, pytest.mark.slow]
 
@@ -32,7 +28,6 @@ CONFIG = {"mechanism": "cluster-first-come", "cluster": CLUSTER, "parameters": {
 WIDE = "-N2 -c2 --mem=512M --gres=gpu:a100:2 -t2"
 HALF = "-N1 -c2 --mem=256M --gres=gpu:a100:1 -t2"
 OLD = "-N1 -c2 --mem=512M --gres=gpu:v100:2 -t3"
-KILLS = int(os.environ.get("MARKETSCHED_SLURM_KILLS", "2"))
 
 
 class Looking(Slurm):
@@ -168,35 +163,3 @@ def test_killed_between_any_two_actions_one_way_runs_on_the_nodes_booked(tmp_pat
         assert len(runs.read_text().splitlines()) == 4
         charged = [entry["job"] for entry in trial.operator.ledger(trial.me)["entries"] if entry["job"]]
         assert len(charged) == len(set(charged)) == 4
-
-
-@pytest.mark.long
-def test_the_command_and_a_bridge_that_is_killed(tmp_path):
-    runs, draw = tmp_path / "runs", random.Random(2)
-    with trial_on(tmp_path) as trial:
-        bridge = BridgeProcess(trial)
-        try:
-            (tmp_path / "work.yaml").write_text("value: {kind: deadline, value: 50, deadline: in 20 rounds}\n")
-            (tmp_path / "token-of-me").write_text(trial.token)
-            for i in range(KILLS):
-                (tmp_path / "job.sh").write_text(f"#!/bin/sh\necho {i} >> {runs}\nexec sleep 0.3\n")
-                command = [sys.executable, "-m", "marketsched", "live", "sbatch", "--url", trial.url, "--token-file"]
-                command += [str(tmp_path / "token-of-me"), "--name", f"c{i}", "--shape", WIDE, "--shape", OLD]
-                command += [str(tmp_path / "work.yaml"), str(tmp_path / "job.sh")]
-                done = subprocess.run(
-                    command, cwd=tmp_path, env=trial.cluster.environment, capture_output=True, text=True, check=False
-                )
-                assert done.returncode == 0, done.stderr
-                job = f"{trial.me}.c{i}"
-                assert done.stdout.startswith(f"{job}: Slurm's jobs ")
-                until(lambda j=job: trial.state(j) == "arrived")
-                trial.operator.advance()
-                until(lambda i=i: runs.exists() or i, draw.uniform(0.0, 0.3) + 5.0) if i % 2 else None
-                bridge.kill()
-                bridge.start()
-                until(lambda j=job: trial.state(j) == "completed")
-        finally:
-            bridge.kill()
-        assert runs.read_text().splitlines() == [str(i) for i in range(KILLS)]
-        states = [(job.state, job.over) for job in trial.slurm.jobs()]
-        assert sorted(states) == sorted([("CANCELLED", True), ("COMPLETED", True)] * KILLS)

@@ -18,7 +18,6 @@ from reference.replay import replay as reference_replay
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
 EXAMPLES = sorted(path.name.split(".")[0] for path in GOLDEN.glob("*.config.yaml"))
 CLEAN = [Kind(evictions=("all",)), Kind(evictions=("running",))]
-MALFORMED = Kind(malformed=True)
 
 
 def example(name: str) -> tuple[dict, list[str], list[dict]]:
@@ -94,11 +93,6 @@ def test_agreement_on_random_markets(kind):
         agree(seeded_market(seed, kind))
 
 
-def test_agreement_on_malformed_logs():
-    for seed in range(many(200)):
-        agree(seeded_market(seed, MALFORMED))
-
-
 @settings(max_examples=many(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(markets())
 def test_agreement_on_drawn_markets(market):
@@ -107,7 +101,7 @@ def test_agreement_on_drawn_markets(market):
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [*CLEAN, MALFORMED], ids=["all", "running", "malformed"])
+@pytest.mark.parametrize("kind", CLEAN, ids=["all", "running"])
 def test_agreement_on_thousands_of_random_markets(kind):
     for seed in range(10_000, 10_000 + many(2_500)):
         agree(seeded_market(seed, kind))

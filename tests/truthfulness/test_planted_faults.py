@@ -1,4 +1,4 @@
-"""A few cells of the table of planted faults (`tests/support/fault_table.py`): what finds them, and what does not."""
+"""A few cells of the table of planted faults (`benchmarks/fault_table.py`): what finds them, and what does not."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,6 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from reference.malformed import spoil
 from reference.replay import replay
 from reference.sources import DrawnSource, SeededSource, Source, chance, pick
 
@@ -31,7 +30,6 @@ class Kind:
     revealed_only: bool = False  # signals are durations
     faithful: bool = False  # everything that happens is in the reported law
     fits_formula: bool = False  # C' >= c_max (1 + log2 R), default ends: Theorem 5.1 applies
-    malformed: bool = False  # some lines of the log are wrong
     external: bool = True  # some completions come as events
 
 
@@ -217,10 +215,7 @@ def make_market(source: Source, kind: Kind | None = None) -> SmallMarket:
             points = 1
         outcomes *= points + 1
         jobs.append(make_job(source, index, birth, config, points, kind, mood))
-    lines = log_of(config, jobs)
-    if kind.malformed:
-        lines = spoil(source, lines, config)
-    return SmallMarket(config, jobs, lines)
+    return SmallMarket(config, jobs, log_of(config, jobs))
 
 
 def log_of(config: dict[str, Any], jobs: Sequence[TrueJob]) -> list[str]:

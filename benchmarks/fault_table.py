@@ -1,6 +1,6 @@
 """What `audit`, `check_truthful` and `check_mechanism` find of 26 planted faults.
 
-    python tests/support/fault_table.py --out table.csv [--faults NAME ...] [--plays 2000] [--seed 0] [--show]
+    python benchmarks/fault_table.py --out table.csv [--faults NAME ...] [--plays 2000] [--seed 0] [--show]
 
 One row of the CSV file for each fault: the exit status that the audit would have, what it found, and which checks fail.
 Rows that the file has are not made again. ``--show`` prints the table that docs/audit-measured.md sums up. Owners with
@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from marketsched.truthfulness import check_mechanism, check_truthful
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.searches.screened import Gain
-from planted_faults import all_faults, market, registered
+from planted_faults import all_faults, market, registered  # type: ignore[import-not-found]
 
 COLUMNS = ("fault", "status", "audit", "check_truthful", "check_mechanism", "seconds")
 
@@ -105,9 +107,9 @@ def main() -> None:
                 print(row, flush=True)
     if given.show:
         print("| fault | `audit` | status | `check_truthful` | `check_mechanism` |\n|---|---|---|---|---|")
-        for row in pd.read_csv(given.out, keep_default_na=False).itertuples():
-            checks = ("yes" if row.check_truthful else "no", row.check_mechanism.replace(";", ",") or "no")
-            print(f"| {row.fault} | {row.audit} | {row.status} | {checks[0]} | {checks[1]} |")
+        for line in pd.read_csv(given.out, keep_default_na=False).itertuples():
+            checks = ("yes" if line.check_truthful else "no", str(line.check_mechanism).replace(";", ",") or "no")
+            print(f"| {line.fault} | {line.audit} | {line.status} | {checks[0]} | {checks[1]} |")
 
 
 if __name__ == "__main__":

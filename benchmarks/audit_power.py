@@ -1,8 +1,8 @@
 """False alarms of the audit on clean markets, and how often it finds gains that are planted.
 
-    python tests/support/audit_power.py clean --out clean.csv --markets 500 [--seconds 500]
-    python tests/support/audit_power.py screen --out screen.csv --runs 100
-    python tests/support/audit_power.py worlds --out worlds.csv --runs 100
+    python benchmarks/audit_power.py clean --out clean.csv --markets 500 [--seconds 500]
+    python benchmarks/audit_power.py screen --out screen.csv --runs 100
+    python benchmarks/audit_power.py worlds --out worlds.csv --runs 100
 
 ``clean``: small markets under rules in which no lie pays; a row of the CSV file for each. ``screen``: a share of the
 owners gains, .5, 1 and 2 times the share that a clean result calls detectable. ``worlds``: a lie gains on average
@@ -38,8 +38,8 @@ from marketsched.truthfulness.situations.situation import Situation
 TIMES = (0.5, 1.0, 2.0)  # the printed size
 SCREEN_PLAYS, WORLDS_PLAYS = 200, 1000
 LOW = 5.0  # true values are above it, their halves below
-SIZES = {"capacity": 40, "horizon": 16, "max_delay": 10}
-LIMITS = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0}
+SIZES: dict[str, Any] = {"capacity": 40, "horizon": 16, "max_delay": 10}
+LIMITS: dict[str, Any] = {"max_concurrency": 2, "max_duration": 3, "max_value": 10.0}
 
 
 class DrawnFee(FirstCome):
