@@ -40,7 +40,6 @@ thorough: $(VENV)/.test ## the slow tests and all that draw cases, with all of t
 browser: $(VENV)/.browser ## the tests of the dashboard and of a live market's page, in the Chromium on the PATH (skipped without one)
 	$(PYTEST) tests/dashboard/test_dashboard_browser.py tests/dashboard/test_dashboard_server.py \
 		tests/live/test_live_page_browser.py
-	$(PYTEST) -m slow -k market-on-a-page tests/house/test_examples.py
 
 # The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
 # holds that no room with a kernel is missing.

@@ -32,6 +32,7 @@ include_patterns = [
     "docs/reference/**",
     "examples/README.md",
     "examples/*/README.md",
+    "examples/*/solutions.md",
     "examples/*/notebook.ipynb",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -96,7 +97,7 @@ html_theme_options = {
     "external_links": [],
     "use_edit_page_button": False,
 }
-alone = ("start", "which-mechanism", "mathematics", "related", "literature")
+alone = ("start", "rules", "mathematics", "related", "literature")
 html_sidebars = {f"docs/{page}": [] for page in alone}  # no pages below them
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False

@@ -1,21 +1,14 @@
 """The command `marketsched dashboard`: what it needs, and what it says in one line where it cannot serve."""
 
-import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import marketsched.dashboard.server as server
-from marketsched.dashboard.descriptions import MEANINGS, MOST_ROWS
-from marketsched.dashboard.reasons import KEPT
-from marketsched.dashboard.settings import LIES, MOST_ROUNDS
 from marketsched.show.cli import app
-
-PAGE = (Path(__file__).resolve().parents[2] / "docs/dashboard.md").read_text()
 
 
 def refused(*arguments: str) -> str:
@@ -114,14 +107,3 @@ def test_help_and_import_load_no_page():
     assert "Ctrl-C ends it" in done.stdout
     heavy = {"solara", "reacton", "ipyvuetify", "uvicorn", "mesa", "numba", "matplotlib", "pandas"}
     assert heavy.isdisjoint(done.stderr.split())
-
-
-def test_the_page_about_it_lists_what_there_is(monkeypatch):
-    monkeypatch.setenv("TERMINAL_WIDTH", "200")
-    shown = CliRunner().invoke(app, ["dashboard", "--help"]).stdout
-    assert set(re.findall(r"--[a-z]+", PAGE)) == set(re.findall(r"--[a-z]+", shown)) - {"--help"}
-    assert all(f"`{lie}`" in PAGE for lie in LIES)
-    assert f"at most {MOST_ROUNDS:,} rounds" in PAGE and f"at most {MOST_ROWS} starts" in PAGE
-    assert f"newest {KEPT:,} jobs" in PAGE
-    tiles = re.search(r"^\| tile \|.*?\n\n", PAGE, re.M | re.S)[0].splitlines()[2:]
-    assert len([tile for tile in tiles if tile]) == len(MEANINGS)

@@ -1,4 +1,4 @@
-"""Every column of the tables that results have stands on docs/columns.md."""
+"""Every column of the tables that results have stands on docs/columns.md, in its tables."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,9 @@ from marketsched.config.scenario import Scenario
 from marketsched.study.learning.comparing import compare_learning
 from two_kinds import CLUSTER, SCENARIO
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "columns.md"
-NAMED = set(re.findall(r"`([a-z_A-Z0-9]+)`", PAGE.read_text()))
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = [DOCS / "columns.md", *DOCS.glob("columns/*.csv")]
+NAMED = {name for page in PAGES for name in re.findall(r"`([a-z_A-Z0-9]+)`", page.read_text())}
 SPREAD = re.compile(r"_(low|high|deviation|least|most|per_slot)$")  # the page says what these mean
 OF_ROWS = {"mechanism", "seed", "scenario", "runs", "load", "slot", "policy", "rule", "figure", "job", "class"}  # keys
 TINY = ("synthetic-pipelines", "workload.recurring_jobs=40")

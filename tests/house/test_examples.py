@@ -16,7 +16,8 @@ NAMES = [folder.name for folder in FOLDERS if not (folder / "pyproject.toml").ex
 NOTEBOOKS = sorted(EXAMPLES.glob("*/*.ipynb"))
 MOST_BYTES = 150_000  # of a figure
 MOST_STORED = 80_000  # letters of a picture in a notebook: 60 kB
-MINUTES = ("forecasts-that-lie", "learning-to-lie", "policy-gradient")
+MINUTES = ("forecasts-that-lie", "learning-to-lie")
+PAGES = ("README.md", "solutions.md")
 LONGEST = 10  # lines of a function in a notebook, beside its signature and docstring
 MEASURED = re.compile(r"(?<![\w.^(])-?(?:\d+\.\d+|\d+(?= \+- )|(?<=\+- )\d+)(?![\w.]*\w)")
 
@@ -51,13 +52,13 @@ def test_every_example_has_a_question_a_command_and_a_small_figure(name):
     page = (EXAMPLES / name / "README.md").read_text()
     title = page.splitlines()[0].removeprefix("# ")
     assert title.endswith("?") or title.startswith("Bring your own")
-    assert f"| {title} | [{name}]({name}/README.md) |" in (EXAMPLES / "README.md").read_text()
+    shown = f"| [![]({name}/figure.png)]({name}/README.md) | [{title}]({name}/README.md) |"
+    assert shown in (EXAMPLES / "README.md").read_text()
     (script,) = re.findall(r"examples/\S+\.(?:py|ipynb)", command_of(name))
     assert (ROOT / script).is_file() and printed_in_readme(name)
     figure = EXAMPLES / name / "figure.png"
-    if name != "first-market":
-        assert "(figure.png)" in page and figure.read_bytes().startswith(b"\x89PNG")
-        assert figure.stat().st_size < MOST_BYTES
+    assert "(figure.png)" in page and figure.read_bytes().startswith(b"\x89PNG")
+    assert figure.stat().st_size < MOST_BYTES
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.parent.name)
@@ -81,7 +82,7 @@ def test_notebooks_are_stored_with_small_outputs_and_read_well(notebook):
 
 def test_every_picture_and_script_is_used():
     for folder in (EXAMPLES / name for name in NAMES):
-        kept = {path.name for path in folder.iterdir()} - {"README.md", "figure.png", "executed.ipynb", "__pycache__"}
+        kept = {path.name for path in folder.iterdir()} - {*PAGES, "figure.png", "executed.ipynb", "__pycache__"}
         given = {name for name in kept if name.endswith((".yaml", ".txt"))}  # what a script reads, named in the text
         assert all(f"`{name}`" in (folder / "README.md").read_text() for name in given)
         assert kept - given == {re.search(r"/([^/\s]+\.(?:py|ipynb))", command_of(folder.name))[1]}
@@ -95,10 +96,10 @@ def test_the_check_of_figures_in_texts_finds_what_was_not_printed():
 # --- what comes out -----------------------------------------------------------------------------------
 
 
-NEEDED = {"market-on-a-page": ("solara", "altair"), "ppo": ("stable_baselines3",)}
+NEEDED = {"ppo": ("stable_baselines3",)}
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 # The last bit of an exponential is another one on another kind of processor, and a tie decided otherwise moves these.
-BY_PROCESSOR = {"gpu-cluster", "armada", "which-mechanism", "your-trace"}  # prices descend with such sums
+BY_PROCESSOR = {"gpu-cluster", "which-mechanism"}  # prices descend with such sums
 TENTHS = 0.5
 
 
@@ -122,20 +123,14 @@ def check_example(name, work, extra=""):
     assert ran.text == stated or (name in BY_PROCESSOR and nearly(ran.text, stated)), ran.text
     printed = {float(x.replace(",", "")) for x in NUMBER.findall(stated)}
     for page in (EXAMPLES / name).glob("*.*"):
-        if page.suffix in (".md", ".ipynb") and page.name != "executed.ipynb":
+        if page.suffix in (".md", ".ipynb") and page.name not in ("executed.ipynb", "solutions.md"):
             assert measured(prose_of(page)) <= printed, page
     return ran
 
 
-@pytest.mark.slow
-def test_the_first_market_prints_what_its_readme_shows(tmp_path):
-    check_example("first-market", tmp_path)
-
-
-WITH_OWN_TEST = {"first-market", "live-slurm"}
-LONG = {"armada", "learning-speeds", "near-saturation", "owners-in-mesa"}
-LONG |= {"which-lie-pays", "which-mechanism", "your-trace", "live-agents", "gpu-cluster", "why-truthful"}
-LONG |= {"stochastic-prices", "bid-prices", "reservations", "ogasched-or-fairness"}
+WITH_OWN_TEST = {"live-slurm"}
+LONG = {"learning-speeds", "owners-in-mesa", "which-lie-pays", "which-mechanism", "gpu-cluster", "why-truthful"}
+LONG |= {"bid-prices", "reservations", "ogasched-or-fairness"}
 
 
 @pytest.mark.slow
