@@ -40,7 +40,7 @@ def compare_over(
     key : str
         Dotted, as in ``cluster.instance.contention``.
     values : sequence
-        Its values, in the order of the results.
+        Its values, in the order of the results; all are checked before anything is run.
     mechanisms, runs, seed, progress, keep_interrupted, **options
         As in :func:`marketsched.comparisons.comparing.compare`; every value has the same seeds.
     source : str
@@ -51,13 +51,6 @@ def compare_over(
     Result
         Of kind ``over``: ``runs`` and ``summary`` of the comparisons below each other, with the value in column
         ``value``, as text if not all are numbers. If it was interrupted it holds the values that were finished.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no value, or one does not fit: before anything is run.
-    MissingDataError, TraceError
-        If the scenario needs a trace that is not there or damaged.
     """
     if not values:
         raise InvalidParameterError(place="values", value=list(values), legal=f"at least one value of {key}")

@@ -1,8 +1,4 @@
-"""All policies of a cluster scenario in the same world, beside the best allocation.
-
-The observations of a policy before its decision are declared by the policy, enforced by the slot loop, and listed in
-every row: policies that see the arrivals and one that does not play different games.
-"""
+"""All policies of a cluster scenario in the same world, beside the best allocation."""
 
 from __future__ import annotations
 
@@ -49,8 +45,8 @@ def run_policies(
 
     The result is of kind ``cluster``. ``slots``: one row per policy and slot; ``summary``: one row per policy;
     ``jobs``: one row per policy and job, of a core that tells jobs apart; ``owners``, with ``model``: one row per
-    policy and owner of a port or job, as agents of a `CoreMarket` that report truly. If it was interrupted it holds the
-    policies that were finished, and nothing of the best there could be if that was not found yet.
+    policy and owner, as truthful agents of a `CoreMarket`. If it was interrupted it holds the policies that were
+    finished, and no reference if that was not found yet.
     """
     core = scenario.cluster
     choices = core.choices(policies)

@@ -1,23 +1,8 @@
 """A paper's claim about one figure, the measurement, and the verdict: one rule for every claim.
 
-A claim is a number, or only a side of a neutral value ("performs best", "increases", "at most").
-A measurement has an interval over seeds. The verdict follows from the two:
-
-=================  ==========================================================================
-number             *reproduced*: the interval contains it (as rounded as it is printed), and does
-                   not contain the neutral value, too (1 for a ratio, 0 for a difference, and 0 for
-                   a level, such as a share of machines);
-                   *not decided*: it contains both: more seeds might say;
-                   *same direction*: it does not contain the number, but the number and the whole
-                   interval lie on the same side of the neutral value (a level has no sides), and the
-                   whole interval within a factor of 2 of the paper's effect (its distance from the
-                   neutral value); *direction only*: the same, but the interval reaches beyond;
-                   else *not reproduced*.
-side, bound        *reproduced*: the whole interval lies on that side; *not reproduced*: the whole
-                   interval lies on the other; else *not decided*.
-=================  ==========================================================================
-
-Where there is no interval nothing is decided. Nothing else enters: neither the claim's name nor the paper's.
+A claim is a number, or only a side of a neutral value ("performs best", "increases", "at most"). A measurement has an
+interval over seeds. The verdict follows from the two (docs/reproduce.md has the rule), and from nothing else: neither
+the claim's name nor the paper's. A number of no effect is 1 for a ratio, and 0 for a difference or a level.
 """
 
 from __future__ import annotations
@@ -104,18 +89,9 @@ def verdict(
 ) -> Verdict:
     """Return the verdict on one claim.
 
-    Parameters
-    ----------
-    kind : str
-        ``number``, ``above``, ``below``, ``at most`` or ``at least``.
-    paper : float
-        The number, or the end of the side or bound.
-    low, high : float
-        Interval of the measurement; NaN: there is none.
-    neutral : float
-        No effect; only a number needs it. NaN: the number is a level.
-    rounding : float
-        Tolerance around the paper's number.
+    ``paper`` is the number (``kind`` "number"), or the end of the side or bound; ``low`` and ``high`` are the interval
+    of the measurement, NaN: there is none. Only a number needs ``neutral``, no effect (NaN: the number is a level), and
+    ``rounding``, the tolerance around it.
 
     Examples
     --------

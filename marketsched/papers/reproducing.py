@@ -51,14 +51,10 @@ def reproduce(
         Seeds ``seed .. seed + runs - 1``, at least 2; None: 20, or the experiment's own default.
     slots : int, optional
         In place of the experiment's own number of slots.
-    seed : int
-        The first seed, >= 0.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     out : path, optional
-        Folder for table, figure and runs; None: nothing is written.
-    force : bool
-        Replace earlier results in that folder.
+        Folder for table, figure and runs; None: nothing is written. ``force`` replaces earlier results there.
     progress : function of str, optional
         Called with the current step.
     bench : Bench, optional
@@ -67,16 +63,8 @@ def reproduce(
     Returns
     -------
     Result
-        ``table`` has one row per claim: ``experiment, quantity, source, claim, paper, value, low, high,
-        least, most, seeds, neutral, rounding, verdict, reason, why, setting``; ``lines`` what the figure shows;
-        ``runs`` the data of both; the summary counts verdicts.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If a number or the name is at fault.
-    OSError
-        If results cannot be written.
+        ``table`` has one row per claim (docs/reproduce.md names its columns), ``lines`` what the figure shows, ``runs``
+        the data of both; the summary counts verdicts.
 
     Examples
     --------
@@ -138,31 +126,20 @@ def reproduce_all(
     """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
 
     What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an
-    interrupted run goes on where it was.
+    interrupted run goes on where it was. If ``out`` holds something else, InvalidParameterError, and nothing is run.
 
     Parameters
     ----------
     names : sequence of str
         Experiments, in the order of the results.
-    full, runs, slots, seed, data
+    full, runs, slots, seed, data, out, force
         As in `reproduce`.
-    out : path, optional
-        Folder for all; None: nothing is written.
-    force : bool
-        Replace existing results.
     workers : int
         Processes; the results are the same, but for those of experiments that measure time.
     executor : str or concurrent.futures.Executor, optional
         In place of processes here: the address of a Dask scheduler, or an executor.
     progress : function of (int, int, str), optional
         Called with the number of finished experiments, of all, and the current one.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If a number or a name is at fault, or ``out`` holds something else; nothing is run then.
-    OSError
-        If results cannot be written.
     """
     chosen = [experiment_of(name) for name in names]
     asked = {each.name: _asked(each, full, runs, slots, seed) for each in chosen}

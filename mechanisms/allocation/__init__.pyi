@@ -28,7 +28,6 @@ from .oga.cluster_environment import ClusterEnvironment as ClusterEnvironment
 from .oga.cluster_environment import GangRepaired as GangRepaired
 from .oga.fixed_allocation import FixedAllocation as FixedAllocation
 from .oga.fixed_allocation import best_fixed_allocation as best_fixed_allocation
-from .oga.fixed_allocation import fixed_allocation_bound as fixed_allocation_bound
 from .oga.gang_cluster import GangCluster as GangCluster
 from .oga.gang_oga import GangOga as GangOga
 from .oga.instances import pai_like_instance as pai_like_instance
@@ -53,7 +52,6 @@ from .opm.machine_jobs import MachineJobs as MachineJobs
 from .opm.offline import offline_optimum as offline_optimum
 from .opm.opm import Opm as Opm
 from .port_copies import PortCopies as PortCopies
-from .regret import GrowthFit as GrowthFit
 from .regret import fitted_growth as fitted_growth
 from .slot_loop import SlotRecord as SlotRecord
 from .slot_loop import play_slots as play_slots

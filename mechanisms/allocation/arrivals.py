@@ -1,9 +1,7 @@
 """Arrival processes: how many jobs come to each port, one slot at a time.
 
-A process hands out the counts of one slot per call and draws nothing ahead, so a slot's arrivals do not exist before
-its turn. ``begin`` goes back to the first slot and the same arrivals come again: several policies can be played over
-the same ones. Each process owns a child of the generator it was made with, so that no draw elsewhere moves its
-arrivals.
+A process draws nothing ahead. ``begin`` goes back to the first slot, and the same arrivals come again. Each process
+owns a child of the generator it was made with, so that no draw elsewhere moves its arrivals.
 """
 
 from __future__ import annotations
@@ -53,16 +51,14 @@ class BinomialArrivals:
     Parameters
     ----------
     most : array_like of int, shape (L,)
-        J_l, users of each port, >= 0.
+        J_l, users of each port.
     probabilities : float or array_like of float, shape (L,)
-        In [0, 1].
     rng : int, Generator or None
         Only a child of it is drawn from: two processes made with one generator are independent.
 
     Examples
     --------
-    >>> arrivals = BinomialArrivals([2, 3], 1.0, np.random.default_rng(0))
-    >>> arrivals.draw()
+    >>> BinomialArrivals([2, 3], 1.0, np.random.default_rng(0)).draw()
     array([2, 3])
     """
 
@@ -88,17 +84,11 @@ class BinomialArrivals:
 class BernoulliArrivals(BinomialArrivals):
     """At most one job per port and slot: x_l(t) is 1 with the port's probability (OgaSched (1)).
 
-    Parameters
-    ----------
-    probabilities, rng
-        As of `BinomialArrivals`.
-    n_ports : int, optional
-        L; needed if ``probabilities`` is one number.
+    ``n_ports``, L, is needed if ``probabilities`` is one number; the rest is as of `BinomialArrivals`.
 
     Examples
     --------
-    >>> arrivals = BernoulliArrivals([1.0, 0.0], np.random.default_rng(0))
-    >>> arrivals.draw()
+    >>> BernoulliArrivals([1.0, 0.0], np.random.default_rng(0)).draw()
     array([1, 0])
     """
 
@@ -116,12 +106,7 @@ class BernoulliArrivals(BinomialArrivals):
 
 
 class RecordedArrivals:
-    """Arrivals that are known beforehand, for instance from a trace.
-
-    Parameters
-    ----------
-    counts : array_like of int, shape (T, L)
-        Jobs per slot and port, >= 0; copied.
+    """Arrivals that are known beforehand: ``counts``, jobs per slot and port, shape (T, L); copied.
 
     Examples
     --------
@@ -152,11 +137,7 @@ class ArrivalStage:
     """The arrivals' half of an environment: when a slot's arrivals are drawn, and who is shown them.
 
     It owns ``arrivals`` from now on, at most one a port and slot; a subclass calls `begin` once it is complete.
-
-    Attributes
-    ----------
-    arrival_counts : ndarray of int, shape (n_ports,)
-        Jobs of each port in the slots played so far: what the best fixed allocation is computed from.
+    ``arrival_counts``, shape (n_ports,), are the jobs of each port in the slots played so far.
     """
 
     def __init__(self, arrivals: ArrivalProcess, n_ports: int) -> None:

@@ -4,23 +4,17 @@ r"""Payments for the allocation cores, which have none of their own.
 
 .. math:: \max_{y \in \mathcal{Y}} \; \eta \, g \cdot y - \tfrac12 \lVert y - y(t) \rVert^2 ,
 
-where :math:`g` is the slot's gradient. The dual of :math:`\sum_l y_{(l,r)}^k \le c_r^k` is
-:math:`\rho_r^k / 2` in this problem, :math:`\rho` being that of OgaSched (13). Divided by the step it is in
-credits per device and slot, :math:`p_r^k = \rho_r^k / (2 \eta)`: what one more device would have been worth to
-the ascent. A port that holds devices in the slot for which this projection settled pays for them, with a
-job or without: a port holds its devices whether its job comes or not. A column that is not full has dual 0,
-so nothing is paid there, and what is paid for a full one is its price times its capacity. Where several duals fit,
-the projection finds the lowest: a port that has all of a column pays what the next one would give for it.
+where :math:`g` is the slot's gradient. The dual of :math:`\sum_l y_{(l,r)}^k \le c_r^k` is :math:`\rho_r^k / 2`, with
+:math:`\rho` of OgaSched (13). Divided by the step it is a price in credits per device and slot. A port pays it for the
+devices that it holds, with a job or without. A column that is not full has price 0. Where several duals fit, the
+projection finds the lowest: a port that has all of a column pays what the next one would give for it.
 
-*ESDP: displaced utility.* Selections are whole, capacities have no exact prices. A port pays what the
-channels it holds cost the others: the most the others' present channels could bring with the whole cluster,
-less the most with what this port leaves, at the mean utilities seen so far. A port that holds nothing, or
-that displaces no other, pays nothing.
+*ESDP: displaced utility.* Selections are whole: capacities have no exact prices. A port pays the most that the others'
+present channels could bring with the whole cluster, less the most with what this port leaves, at the mean utilities
+seen so far.
 
-*OPM: displaced work, or the budgets themselves.* With one task on a machine, a job that runs there displaces
-one other task, at most. It pays what the work of its machines would have been worth to the jobs that could have used
-it best, by the reported curves, if no machine is idle in the slot; an idle machine means that capacity is slack.
-Or jobs pay what they spend: the machines' own prices, which the budgets are there to pay.
+*OPM: displaced work, or the budgets themselves.* If no machine is idle, a job pays what the work of its machines would
+have been worth to the jobs that could have used it best, by the reported curves. Or jobs pay what they spend.
 
 None of this is claimed to be truthful: prices follow the reports of those who pay them.
 """
@@ -39,21 +33,11 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 
 class CapacityPrices:
-    """The capacity prices of a run of OgaSched, slot by slot; the first slot has none.
+    """The capacity prices of a run of OgaSched on the reported ``cluster``, slot by slot; the first slot has none.
 
-    The gradient is taken anew from what OgaSched held. Where two types dominate a port's overhead equally, rounding may
-    have made OgaSched take the other one, and then its projection was another: a column that has room left has price 0
-    whatever this one says.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-        What the core believes.
-
-    Attributes
-    ----------
-    prices : ndarray of float, shape (n_instances, n_types)
-        Of the present slot, rho_r^k / (2 eta): credits per device and slot.
+    ``prices``, shape (n_instances, n_types), are those of the present slot, credits per device. The gradient is taken
+    anew from what OgaSched held. Where two types dominate a port's overhead equally, OgaSched may have taken the other
+    one by rounding: a column that has room left has price 0 whatever this gradient says.
 
     Examples
     --------
@@ -91,23 +75,18 @@ class CapacityPrices:
 def displaced_utilities(
     channels: Channels, means: ArrayLike, selected: ArrayLike, arrivals: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the loss of the other ports from each port's channels in one slot.
+    """Return the loss of the other ports from each port's channels in one slot, shape (n_ports,), >= 0.
 
     Parameters
     ----------
     channels : Channels
-        What the core believes.
+        As reported.
     means : array_like of float, shape (E,)
         Mean utility of each channel as far as it was seen, >= 0.
     selected : array_like of bool, shape (E,)
         Channels in use, within the capacities.
     arrivals : array_like of bool, shape (L,)
         Ports with a job; the channels of others are worth nothing.
-
-    Returns
-    -------
-    ndarray of float, shape (n_ports,)
-        >= 0, and 0 for a port without a channel in use.
 
     Examples
     --------
@@ -144,7 +123,10 @@ def _best(
 def displaced_work(
     decision: ArrayLike, work: ArrayLike, works: ArrayLike, weights: ArrayLike, exponents: ArrayLike, waiting: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the value of each job's machines to another job in one slot, credits, shape (N,).
+    """Return the value of each job's machines to another job in one slot, credits, shape (N,); 0 if a machine is idle.
+
+    For each job, machine by machine, the best one first: the most by which its work, added to what another waiting job
+    then has, would have raised that job's reported utility.
 
     Parameters
     ----------
@@ -156,9 +138,6 @@ def displaced_work(
         Of the reported curves.
     waiting : array_like of bool, shape (N,)
         Jobs that could have used a machine: in the cluster, with budget left.
-
-    Notes ----- 0 for all if a machine is idle. For each job, machine by machine, the best one first: the most by which
-    its work, added to what another waiting job then has, would have raised that job's reported utility.
 
     Examples
     --------

@@ -1,15 +1,9 @@
-r"""Several jobs per port and slot: every job of a port gets a port of its own.
+"""Several jobs per port and slot: every job of a port gets a port of its own.
 
-If at most :math:`J_l` jobs come to port :math:`l` in one slot, the port is copied :math:`J_l` times (Section 3.4 of the
-OgaSched paper, footnote 1 of the ESDP paper): copy :math:`j` has the same requirements and channels, and holds the
-slot's :math:`j`-th job if there is one, :math:`j \le x_l(t)`. Copies share capacities. The port then earns the paper's
-
-.. math:: q_l = \sum_{j=1}^{J_l} 1\{j \le x_l(t)\} \Bigl[ \sum_{k, r} f_r^k\bigl(y_{(l,r)}^{j,k}\bigr)
-   - \max_k \beta_k \sum_r y_{(l,r)}^{j,k} \Bigr] ,
-
-and every policy for at most one job per port works as it is, with its guarantee for the copied cluster. In one slot the
-copies of an ESDP channel have the same utility: it is that of the server. What is seen of one copy tells nothing of the
-others to a policy, which knows them as channels of their own.
+If at most J_l jobs come to port l in one slot, the port is copied J_l times (Section 3.4 of the OgaSched paper,
+footnote 1 of the ESDP paper): copy j has the same requirements and channels, and holds the slot's j-th job if there is
+one. Copies share capacities, and every policy for at most one job per port works as it is. In one slot the copies of an
+ESDP channel have the same utility: it is that of the server. A policy knows them as channels of their own.
 """
 
 from __future__ import annotations
@@ -31,20 +25,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 class PortCopies:
     """The copies of every port: port by port, first copies first.
 
-    Parameters
-    ----------
-    most : array_like of int, shape (n_ports,)
-        J_l, the most jobs that can come to a port in one slot; a port with 0 has no copy.
-
-    Attributes
-    ----------
-    most : ndarray of int64, shape (n_ports,)
-    ports : ndarray of int64, shape (n_copies,)
-        The port of each copy.
-    ranks : ndarray of int64, shape (n_copies,)
-        Which of the port's jobs the copy holds: j, from 1.
-    n_ports, n_copies : int
-        L, and the sum of J_l.
+    ``most``, shape (n_ports,), are the J_l; a port with 0 has no copy. ``ports`` and ``ranks``, shape (n_copies,), say
+    whose copy each is, and which of the port's jobs it holds, from 1.
 
     Examples
     --------
@@ -63,13 +45,7 @@ class PortCopies:
         self.ranks: NDArray[np.int64] = read_only(np.arange(self.n_copies) - first[self.ports] + 1)
 
     def presence(self, counts: ArrayLike) -> NDArray[np.int64]:
-        """Return which copies hold a job, zeros and ones, shape (n_copies,), given the jobs of each port.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``counts`` are not counts of shape (n_ports,), or a port has more jobs than copies.
-        """
+        """Return which copies hold a job, zeros and ones, shape (n_copies,), given the jobs of each port."""
         jobs = count_array("counts", counts, self.n_ports)
         if (jobs > self.most).any():
             port = int(np.flatnonzero(jobs > self.most)[0])

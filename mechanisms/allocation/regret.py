@@ -20,22 +20,10 @@ from marketsched.mechanisms.legal import OpenShare, legal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthFit:
-    """The exponent with which something grows with the horizon, fitted run by run.
+    """The exponent with which something grows with the horizon.
 
-    Attributes
-    ----------
-    exponents : ndarray of float, shape (n_runs,)
-        Slope of the logarithm over the logarithm of the horizon, least squares, one per run; read-only.
-    low, high : float
-        Confidence interval of their mean (Student's t over runs).
-    confidence : float
-        Its level.
-
-    Examples
-    --------
-    >>> fit = fitted_growth([100, 400], [[10.0, 20.0], [8.0, 16.0]])
-    >>> fit.exponent, fit.confidence
-    (0.49999999999999767, 0.95)
+    ``exponents``, shape (n_runs,), are the slopes of its logarithm over that of the horizon, least squares, one per
+    run; ``low`` and ``high`` the ends of the interval of their mean at ``confidence`` (Student's t over runs).
     """
 
     exponents: NDArray[np.float64]
@@ -58,15 +46,10 @@ def fitted_growth(horizons: ArrayLike, regrets: ArrayLike, *, confidence: OpenSh
     horizons : array_like of float, shape (n_horizons,)
         Slots, > 0, at least two different ones.
     regrets : array_like of float, shape (n_runs, n_horizons)
-        Regret of every run at every horizon, > 0; at least two independent runs.
+        Of at least two independent runs. InvalidParameterError if one is not positive: it has no logarithm, and the
+        policy is no worse than the best fixed allocation there.
     confidence : float
-        Level of the interval, in (0, 1).
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is not so. A regret of zero or less has no logarithm, and that is the finding:
-        the policy is no worse than the best fixed allocation there.
+        Level of the interval.
 
     Examples
     --------

@@ -1,11 +1,7 @@
 """The slot loop: one harness for every allocation core, which shows a policy only what it may observe.
 
-A *policy* decides slot by slot; an *environment* holds what happens. In every slot the loop asks
-
-1. the environment for what the policy has declared it observes (`Policy.observes`),
-2. the policy for its decision, given exactly that,
-3. the environment to play the decision: only now is drawn what was not declared,
-4. the policy to learn from the outcome's feedback.
+In every slot the loop asks the environment for what the policy has declared it observes, the policy for its decision,
+the environment to play the decision (only now is drawn what was not declared), and the policy to learn.
 
 ========== ================================================================================
 observes   what `Policy.allocate` is handed
@@ -16,13 +12,10 @@ jobs       the jobs that arrive in slot t, with everything a job states about it
 state      these jobs, and the state of slot t's machines: an upper reference, not a rival
 ========== ================================================================================
 
-How the rule is enforced: the declaration is read once, before the first slot, and written into the
-record. What the policy is handed is copied and read-only (`sealed`); an object through which an
-environment could be reached is refused. An environment copies the decision into plain arrays and
-checks it *before* it draws, so that no code of the policy runs between the draw and the feedback
-(a policy has no threads of its own that outlive a call).
-Python cannot hide the memory of a process: a policy that digs through the interpreter's frames, or was built around the
-recorded arrivals, is caught by its behaviour alone, in two worlds that differ in what it must not know.
+The declaration is read once, before the first slot. What the policy is handed is copied and read-only (`sealed`). An
+environment copies the decision into plain arrays and checks it *before* it draws, so that no code of the policy runs
+between the draw and the feedback. Python cannot hide the memory of a process: a policy that digs through the
+interpreter's frames, or was built around the recorded arrivals, is caught by its behaviour alone.
 """
 
 from __future__ import annotations
@@ -86,14 +79,12 @@ class SlotOutcome:
 class Environment(Protocol):
     """The interface of an environment.
 
-    An environment keeps these promises: ``observation`` draws no more than it hands out; ``play``
-    turns the decision into plain arrays of its own and checks it before anything else is drawn,
-    and keeps no reference to it; ``begin`` goes back to the first slot, and the same randomness
-    comes again, so that several policies can be played over the same arrivals.
+    ``observation`` draws no more than it hands out; ``play`` turns the decision into plain arrays of its own, checks it
+    before anything else is drawn, and keeps no reference to it; ``begin`` goes back to the first slot, and the same
+    randomness comes again.
 
-    An environment whose decisions exist in a compact form may have an attribute
-    ``decision_methods``: names of the policy's methods in order of preference, the last being
-    ``"allocate"``. The loop calls the first that the policy has.
+    An environment whose decisions exist in a compact form may have ``decision_methods``: names of the policy's methods
+    in order of preference, the last being ``"allocate"``. The loop calls the first that the policy has.
     """
 
     @property
@@ -121,16 +112,7 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotRecord:
-    """The results of a policy, slot by slot.
-
-    Attributes
-    ----------
-    policy : str
-        Name of the policy.
-    observes : str
-        Its observation before a decision; printed in every row of results.
-    measures : mapping of str to array of float, shape (T,)
-        One read-only array per measure of the environment.
+    """Results of a policy, slot by slot: its name, its observation, and one read-only array, shape (T,), per measure.
 
     Examples
     --------
@@ -173,16 +155,10 @@ def play_slots(
     progress : callable, optional
         Called with the number of slots done, at most some 200 times in a run and at its end.
 
-    Returns
-    -------
-    SlotRecord
-        One array per measure. Nothing else grows with T.
-
     Raises
     ------
     InvalidParameterError
-        If the policy declares an observation that does not exist or is not offered, or the number
-        of slots is missing or above what the environment has.
+        If the declared observation is not offered, or the environment has not so many slots.
     DecisionError
         If a decision is not allowed, or a measure comes out not finite.
 
@@ -255,9 +231,7 @@ def declared_observation(policy: Policy, environment: Environment) -> str:
 
 
 def sealed(handed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what may be handed to a policy: arrays as read-only copies, plain values as they are.
-
-    Frozen dataclasses (a job's own description) pass as they are, tuples part by part.
+    """Return what may be handed to a policy: read-only copies of arrays, plain values, frozen dataclasses.
 
     Examples
     --------

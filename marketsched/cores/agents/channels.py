@@ -35,24 +35,10 @@ ChannelPolicyMaker = Callable[[Channels, np.random.Generator], Policy]
 
 
 class ChannelGame(CoreGame):
-    """Channels whose ports have owners.
+    """Channels whose ports have owners: at most one job per port and slot; every play copies arrivals and utilities.
 
-    Parameters
-    ----------
-    channels : Channels
-        The true requests; every port should have a channel, else its owner has nothing to win.
-    arrivals : ArrivalProcess
-        At most one job per port and slot; copied for every play.
-    utilities : UtilitySource
-        Of all channels, in [0, 1]; copied for every play.
-    slots : int
-        T.
-    policy : callable
-        Makes a fresh policy of (believed channels, generator).
-    payment : {"none", "displaced utility"}
-        See the module.
-    seed : int
-        Of the policy's own draws.
+    ``policy`` makes a fresh policy of (believed channels, generator of ``seed``). Every port should have a channel,
+    else its owner has nothing to win.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """The owners of an allocation core as Mesa agents: one step is one slot.
 
 The owners of ports (OgaSched, ESDP) or of jobs (OPM) report once, before the first slot, the truth or a lie; the core
-then allocates slot by slot, and every owner counts what it really gets and pays. Reports are known beforehand, so that
-`play_out` of the same game gives the same sums.
+then allocates slot by slot, and every owner counts what it really gets and pays.
 """
 
 from __future__ import annotations
@@ -68,18 +67,9 @@ class CoreMarket(OwnersModel):
     Attributes
     ----------
     slot : int
-        The last slot that was played; 0 at the start.
-    running : bool
-        Whether slots are left.
+        The last slot that was played; 0 at the start. ``running``: whether slots are left.
     owners : list of CoreOwner
         In the order of the game.
-    value : float
-        Sum of all owners' values so far, credits.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no such owner.
 
     Examples
     --------
@@ -112,22 +102,11 @@ class CoreMarket(OwnersModel):
         lies: Mapping[int, Strategy] | None = None,
         data: str | PathLike[str] | None = None,
     ) -> CoreMarket:
-        """Return the owners of a cluster scenario.
+        """Return the owners of a cluster scenario (as for `marketsched.run`) in the world of a seed.
 
-        Parameters
-        ----------
-        scenario : Scenario, name, path or mapping
-            As for `marketsched.run`.
-        seed : int
-            Of the world.
-        policy : str, optional
-            As in ``"ogasched:step=25"``; None: the first of the scenario.
-        payment : str
-            One that the policy has (`marketsched.cores.worlds.world.CoreWorld.payments`).
-        lies : mapping of int to CoreLie
-            Of owners that lie.
-        data : path, optional
-            Folder of recorded traces.
+        ``policy`` is written as ``"ogasched:step=25"``, None: the first of the scenario; ``payment`` is one that the
+        policy has (`CoreWorld.payments`); ``lies`` are those of owners that lie; ``data`` is the folder of recorded
+        traces.
         """
         base = Scenario.of(scenario)
         if base.kind == "market":

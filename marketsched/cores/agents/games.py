@@ -1,11 +1,7 @@
 """The game of owners at an allocation core, for any core.
 
 A game is fixed: the true cluster, what arrives, how speeds fluctuate, the policy and its own draws. It can be played
-again and again under other reports, always with the same randomness, and so shows what a lie changes. Owners not
-named report the truth. The three kinds are
-:class:`~marketsched.cores.agents.ports.PortGame` (OgaSched),
-:class:`~marketsched.cores.agents.channels.ChannelGame` (ESDP) and
-:class:`~marketsched.cores.agents.jobs.JobGame` (OPM).
+again and again under other reports, always with the same randomness, and so shows what a lie changes.
 """
 
 from __future__ import annotations
@@ -39,18 +35,9 @@ Take = Callable[[Any, SlotOutcome], OwnersSlot]  # what owners get of a slot, fr
 
 
 class CoreGame(ABC):
-    """A core with owners, for the search and the Mesa model.
+    """A core with ``n_owners`` owners and T = ``slots``, for the search and the Mesa model.
 
-    Attributes
-    ----------
-    core : Core
-        Which lies and payments make sense.
-    n_owners, slots : int
-        How many owners there are, and T.
-    payment : str
-        One of ``core.payments``.
-    public : CorePublic
-        Public information of all owners.
+    ``payment`` is one of ``core.payments``; ``public`` is the public information of all owners.
     """
 
     core: ClassVar[Core]
@@ -70,12 +57,8 @@ class CoreGame(ABC):
     def play(self, reports: Mapping[int, Any]) -> Iterator[OwnersSlot]:
         """Yield slot after slot if owners report so; those not named tell the truth.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such owner, or the policy does not fit the payment or a report.
-        InvalidReportError
-            If a report is not legal.
+        InvalidParameterError if there is no such owner, or the policy does not fit the payment; InvalidReportError if a
+        report is not legal.
         """
         for owner in reports:
             Whole(0, self.n_owners - 1).check("owner", owner)
@@ -86,13 +69,7 @@ class CoreGame(ABC):
 
 
 def play_out(game: CoreGame, reports: Mapping[int, Any]) -> OwnersSlot:
-    """Play a game to its end, and return the sums over all slots.
-
-    Parameters
-    ----------
-    game : CoreGame
-    reports : mapping of int to report
-        Reports of owners that lie.
+    """Play a game to its end under the reports of owners that lie, and return the sums over all slots.
 
     Examples
     --------

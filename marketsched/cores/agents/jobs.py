@@ -41,7 +41,7 @@ SchedulerMaker = Callable[[NDArray[np.float64], int, np.random.Generator], Polic
 
 
 class JobGame(CoreGame):
-    """Machines of fluctuating speed whose jobs have owners.
+    """Machines of fluctuating speed whose jobs have owners; every play copies the availability.
 
     Parameters
     ----------
@@ -49,18 +49,12 @@ class JobGame(CoreGame):
         The true ones.
     prices : array_like of float, shape (M,)
         p_i, credits per slot.
-    availability : AvailabilityProcess
-        Copied for every play.
     policy : callable
         Makes a fresh scheduler of (prices, T, generator).
-    payment : {"none", "displaced work", "spending"}
-        See the module.
     owners : array_like of int, shape (N,), optional
         Owner of each job, numbered from 0; by default every job has its own.
-    seed : int
-        Of the service rates and of the policy's own draws.
-    rates : Generator, optional
-        Of the service rates in place of ``seed``; copied for every play.
+    seed, rates : int, Generator
+        Of the policy's own draws and of the service rates; ``rates`` in place of it for these.
     speeds : ((float, float), (float, float))
         As in `MachineEnvironment`.
 

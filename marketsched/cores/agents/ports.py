@@ -55,20 +55,9 @@ PolicyMaker = Callable[[BipartiteCluster, int], Policy]
 
 
 class PortGame(CoreGame):
-    """A bipartite cluster whose ports have owners.
+    """A bipartite cluster whose ports have owners: at most one job per port and slot; every play copies the arrivals.
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-        The true one.
-    arrivals : ArrivalProcess
-        At most one job per port and slot; copied for every play.
-    slots : int
-        T.
-    policy : callable
-        Makes a fresh policy of (believed cluster, T).
-    payment : {"none", "capacity prices"}
-        See the module.
+    ``policy`` makes a fresh policy of (believed cluster, T).
 
     Examples
     --------

@@ -19,17 +19,7 @@ ROUNDING = 1e-9  # of the largest value of the world
 def check_policy(world: World, **options: Any) -> CheckReport:
     """Look for lies that pay over an allocation core, for owners who lose, and for a deficit.
 
-    Parameters
-    ----------
-    world : function of int
-        Game of a seed: policy and payments are its own.
-    **options
-        As for `policy_checks`.
-
-    Returns
-    -------
-    CheckReport
-        "truthful in drawn worlds", "individually rational" and "no deficit".
+    ``world`` makes the game of a seed: policy and payments are its own. ``options`` are those of `policy_checks`.
 
     Examples
     --------

@@ -1,9 +1,5 @@
 """The table of gains from lying to the allocation cores: core, policy, payment and lie, with intervals.
 
-`audit_cores` audits the policies of any cluster scenario, as ``marketsched audit cluster-pai`` does: every seed draws
-a world of its own, and the owner of the first port (or job) lies. `published_cases` are the families of small random
-worlds of docs/allocation.md, and `audit_published` makes its table, as ``marketsched audit published`` does.
-
 One row per case and family of lies: the best lie of the family that the search found, scored on fresh worlds.
 Shares are in per cent; ``low`` and ``high`` are the ends of the interval of the column before them.
 """
@@ -66,10 +62,12 @@ def audit_cores(
 ) -> Result:
     """Search the policies of a cluster scenario for lies that pay, without payments and with those that fit.
 
+    Every seed draws a world of its own, which is played for all of the scenario's slots; the owner of the first port
+    (or job) lies.
+
     Parameters
     ----------
     scenario : Scenario, name, path or mapping
-        The scenario of the game, which is played for all of its slots.
     policies : sequence of str, optional
         In place of the scenario's.
     seed, search_worlds, fresh_worlds, confidence, progress
@@ -81,13 +79,6 @@ def audit_cores(
     -------
     Result
         Of kind ``core-lies``: the table ``lies`` as `core_lies_table` makes it, the best of each case as summary.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If the scenario, a policy or a parameter is at fault.
-    MissingDataError, TraceError
-        If the scenario needs a trace that is not there or damaged.
     """
     base = Scenario.of(scenario, kind="cluster")
     core: ClusterCore = base.cluster
@@ -105,17 +96,8 @@ def audit_cores(
 def audit_published(policies: Sequence[str] | None = None, **options: Any) -> Result:
     """Search the policies of all cores for lies that pay, in the worlds of docs/allocation.md.
 
-    Parameters
-    ----------
-    policies : sequence of str, optional
-        Of `published_cases`; None: all. A policy's figures do not depend on what else is audited.
-    **options
-        As of `core_lies_table`.
-
-    Returns
-    -------
-    Result
-        As `audit_cores`.
+    ``policies`` are names of `published_cases`, None: all; a policy's figures do not depend on what else is audited.
+    ``options`` are those of `core_lies_table`. Returns a result as `audit_cores` does.
     """
     cases = published_cases()
     known = list(dict.fromkeys(case.policy for case in cases))
@@ -148,14 +130,8 @@ def core_lies_table(
 ) -> pd.DataFrame:
     """Search every case for lies, and return one row per case and family.
 
-    Parameters
-    ----------
-    cases : sequence of Case, optional
-        `published_cases` by default.
-    progress : callable, optional
-        Called with ``("core policy payment", plays of this case)``.
-    **options
-        ``seed``, ``search_worlds``, ``fresh_worlds`` and ``confidence``, as in `search_core_lies`.
+    ``progress`` is called with ``("core policy payment", plays of this case)``; ``options`` are ``seed``,
+    ``search_worlds``, ``fresh_worlds`` and ``confidence``, as in `search_core_lies`.
 
     Returns
     -------

@@ -1,15 +1,14 @@
 """Which lies pay an owner over an allocation core, and how much: search, then confirmation on fresh worlds.
 
-A *world* is a function from a seed to a game (:mod:`marketsched.cores.agents.games`): everything random in it comes
-from the seed, so truth and lie are always compared in the same world, and gains are paired.
+A *world* is a function from a seed to a game (:mod:`marketsched.cores.agents.games`): truth and lie are always compared
+in the same world, and gains are paired.
 
 1. A race over the coarse grid of lies: all on the same worlds, the worse half drops out whenever worlds
    double; of every family one stays.
 2. The factors of the best of each family are refined on all search worlds, and the best families combined.
-3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen: the best of
-   many looks better than it is. Gains, and their share of the truthful utility, have Fieller's intervals over worlds
-   (:mod:`marketsched.results.paired_statistics`). Each interval holds by itself; the confidence that a lie pays holds
-   for all scored lies together; the rest of it is shared among them.
+3. The best of every family, and the best of all, are scored on *fresh* worlds that no choice has seen. Gains, and their
+   share of the truthful utility, have Fieller's intervals over worlds. Each interval holds by itself; the confidence
+   that a lie pays holds for all scored lies together.
 
 What the search finds is a lower bound of what lying can bring; what it does not find proves nothing.
 """
@@ -138,11 +137,9 @@ def search_core_lies(
     owner : int
         Who lies; all others tell the truth.
     search_worlds, fresh_worlds : int
-        Worlds to choose on, >= 4, and to score on, >= 20.
+        Worlds to choose on, and to score on.
     confidence : float
-        Of each interval, and of all answers whether a lie pays together, in (0, 1).
-    seed : int
-        Of the seeds of the worlds.
+        Of each interval, and of all answers whether a lie pays together.
     progress : callable, optional
         Called with ``("play", number of games played)``.
 

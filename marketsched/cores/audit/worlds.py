@@ -68,16 +68,8 @@ PUBLISHED: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
 class PublishedGames:
     """The games of a policy in its core's family of worlds: a function from a seed to a game.
 
-    Parameters
-    ----------
-    core : str
-        Of `PUBLISHED`.
-    policy : str, optional
-        Of the core's; None: the one that has the core's name.
-    payment : str
-        That the core has.
-    slots : int, optional
-        In place of the family's; of OPM the slots in which jobs arrive.
+    ``policy`` is one of `PUBLISHED`, None: the one that has the core's name; ``slots`` stand in place of the family's,
+    of OPM the slots in which jobs arrive.
     """
 
     core: str

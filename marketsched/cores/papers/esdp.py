@@ -99,13 +99,7 @@ def _averages(bench: Bench, changes: Sequence[str]) -> Found:
 
 
 class Timed:
-    """A policy whose decisions and updates are timed, slot by slot.
-
-    Parameters
-    ----------
-    policy : Policy
-        A fresh one.
-    """
+    """A fresh policy whose decisions and updates are timed, slot by slot."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

@@ -45,13 +45,9 @@ class ClusterCore(Strict):
     def world(self, seed: int, *, data: Data = None) -> worlds.world.CoreWorld:
         """Draw everything of one seed that no policy decides.
 
-        Parameters
-        ----------
-        seed : int
-            Root of all randomness. One stream is spawned for each purpose (the instance, what
-            arrives, what fluctuates, the policies), so that no policy and no change to one part moves another.
-        data : path, optional
-            Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+        ``seed`` is the root of all randomness: one stream is spawned for each purpose (the instance, what arrives, what
+        fluctuates, the policies), so that no policy and no change to one part moves another. ``data`` is the folder of
+        recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
         """
         check_memory(f"tables of {self.slots} slots", 200.0 * self.slots, "fewer cluster.slots")  # some 20 columns
         return self._world(np.random.default_rng(np.random.SeedSequence(checked_seed(seed))).spawn(4), data)

@@ -1,10 +1,9 @@
 """The policies of a cluster scenario: their parameters, and how they are built.
 
-A policy is written in a few words, ``name`` or ``name:key=value:key=value``, as mechanisms are in a
-comparison: ``drf``, ``ogasched:step=25:decay=0.9999``, ``ogasched:peek=true``. Its keys are the parameters of
-the registered class or function that its core does not give; see `Core.given`. The attribute ``core`` of the class or
-function names the core: ``esdp`` or ``opm``; one without it is a policy of ``ogasched``. One in a file has its name, as
-``mine.py:Mine``, in place of a registered one.
+A policy is written ``name`` or ``name:key=value:key=value``, as mechanisms are: ``ogasched:step=25:decay=0.9999``. Its
+keys are the parameters of the registered class or function that its core does not give (`Core.given`). The attribute
+``core`` of the class or function names the core; one without it is a policy of ``ogasched``. One in a file has its
+name, as ``mine.py:Mine``, in place of a registered one.
 """
 
 from __future__ import annotations
@@ -146,14 +145,7 @@ class PolicyChoice:
 
 
 def policy_choices(tokens: Sequence[str], core: str = DEFAULT) -> list[PolicyChoice]:
-    """Return the policies that ``tokens`` name, in their order.
-
-    Parameters
-    ----------
-    tokens : sequence of str
-        ``name`` or ``name:key=value:key=value``; values are YAML.
-    core : str
-        The allocation core that they are for.
+    """Return the policies that ``tokens`` name, in their order: ``name:key=value``, of one core, values in YAML.
 
     Examples
     --------

@@ -94,9 +94,8 @@ def recorded_instance(
 ) -> BipartiteCluster:
     """Return a cluster of recorded machines (``openb``, ``pai``), whose ports are the most common types of openb pods.
 
-    ``rng`` draws the machines (without replacement), who may use them, gains and coefficients, in this order. A port
-    may use a share ``reach`` of the machines that could run one of its pods alone (`eligible_channels`); ``contention``
-    multiplies requests after that. Memory is counted in ``memory_unit_gib``; the rest is as in `published_instance`.
+    ``rng`` draws the machines (without replacement), who may use them, gains and coefficients, in this order.
+    ``contention`` multiplies requests after `eligible_channels`; the rest is as in `published_instance`.
     """
     unit = np.array([1.0, memory_unit_gib, 1.0])
     table = machine_capacities(source, machines) / unit

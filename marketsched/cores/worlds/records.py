@@ -70,11 +70,10 @@ def task_samples(
 ) -> ChannelSamples:
     """Return Google task runs as channels between jobs and groups of machines.
 
-    ``rng`` draws ``n_ports`` jobs of those with at least ``least_tasks`` finished tasks whose tasks ask for at most
-    ``largest_request`` of CPU and of memory; then each channel with at least ``least_samples`` finished tasks is kept
-    with ``edge_probability``, and draws without any are repeated. Machines in order of their numbers are in
-    ``n_groups`` groups, as equally many in each as can be. A run's utility is
-    ``min(median run time of the job / run time / unit, 1)``.
+    ``rng`` draws ``n_ports`` of the jobs whose tasks fit; then each channel with at least ``least_samples`` finished
+    tasks is kept with ``edge_probability``, and draws without any are repeated. Machines in order of their numbers are
+    in ``n_groups`` groups, as equally many in each as can be. A run's utility is ``min(median run time of the job / run
+    time / unit, 1)``.
     """
     runs = TRACES["google-tasks"].read(source)
     runs = runs[(runs["end_event"] == FINISHED) & (runs["run_s"] > 0)]

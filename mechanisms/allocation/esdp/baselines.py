@@ -1,16 +1,9 @@
 """Policies beside ESDP: the paper's three baselines, learners of the literature, and the oracle of the true means.
 
-The paper's baselines (highest utility first, lowest cost first, longest waiting first) rank the ports that have a job,
-go through them in that order, and use channel after channel as long as it fits (Section 4 of the paper). The text
-leaves two things open; both readings are here:
-
-``rank``
-    ``"port"``: whole ports are ranked (by the sum of the estimates of their channels, their cheapest
-    channel, their waiting time), and the channels of a port among themselves; ``"channel"``: channels
-    are ranked, whatever their port.
-``fill``
-    ``"skip"``: a channel that does not fit is passed over; ``"stop"``: the first one that does not fit
-    ends the slot ("until (2) can not be satisfied").
+The paper's baselines (Section 4) rank the ports that have a job, go through them in that order, and use channel after
+channel as long as it fits. Both readings of what the text leaves open are here. ``rank="port"`` ranks whole ports (by
+the sum of the estimates of their channels, their cheapest channel, their waiting time), ``"channel"`` channels whatever
+their port. ``fill="skip"`` passes over a channel that does not fit; ``"stop"`` ends the slot there.
 
 The learners give every channel an index and use the present channels with the largest sum of indices that fit (an exact
 knapsack over the capacity vector). Channels never used come first, as many as fit.
@@ -81,11 +74,6 @@ class HighestUtilityFirst(_GreedyPolicy):
 
     Estimates are means of observed utilities, 0 for a channel never used; nothing explores.
 
-    Parameters
-    ----------
-    rank, fill : str
-        See the module.
-
     Examples
     --------
     >>> policy = HighestUtilityFirst([[1], [1], [1]], [1], [0, 1, 1])
@@ -103,13 +91,8 @@ class HighestUtilityFirst(_GreedyPolicy):
 class LowestCostFirst(_GreedyPolicy):
     """Lowest supply cost first (the paper's LCF); of equal cost, the higher estimate first.
 
-    Parameters
-    ----------
-    costs : array_like of float, shape (E,), optional
-        Supply cost of a channel, the sum over k of f_k(a_k). By default the share of the cluster it
-        asks for, summed over resource types.
-    rank, fill : str
-        See the module; a port costs what its cheapest channel costs.
+    ``costs``, shape (E,), are the supply costs of channels, the sum over k of f_k(a_k); by default the share of the
+    cluster that each asks for, summed over resource types. A port costs what its cheapest channel costs.
 
     Examples
     --------
@@ -140,11 +123,6 @@ class LongestWaitingFirst(_GreedyPolicy):
     """Longest waiting port first (the paper's LWTF); within a port, the higher estimate first.
 
     A port's waiting time is the number of slots with a job since one of its channels was last used.
-
-    Parameters
-    ----------
-    fill : str
-        See the module. (Channels of one port wait equally long, so only ports can be ranked.)
 
     Examples
     --------
@@ -198,14 +176,7 @@ def _best(
 
 
 class TrueMeanOracle:
-    """The best selection for known means: what regret is measured against, x*(t) of ESDP (7).
-
-    Parameters
-    ----------
-    channels : Channels or GangChannels
-        Requests, capacities, ports, rules.
-    means : array_like of float, shape (E,)
-        True mean utilities, >= 0.
+    """The best selection for known mean utilities, shape (E,): what regret is measured against, x*(t) of ESDP (7).
 
     Examples
     --------
@@ -284,20 +255,13 @@ class FollowTheLeader(_IndexPolicy):
 class Cucb(_IndexPolicy):
     """Combinatorial upper confidence bounds [CWY13]_: ``min(mean + sqrt(width * ln t / n), 1)`` as indices.
 
-    Parameters
-    ----------
-    width : float
-        1.5 in the reference; >= 0.
-
     References
     ----------
-    .. [CWY13] Chen, Wang, Yuan: Combinatorial multi-armed bandit, ICML 2013, Algorithm 1.
+    .. [CWY13] Chen, Wang, Yuan: Combinatorial multi-armed bandit, ICML 2013, Algorithm 1. There ``width`` is 1.5.
 
     Examples
     --------
     >>> policy = Cucb([[1], [1]], [1], [0, 0])
-    >>> policy.allocate([True])  # nothing is known
-    array([False,  True])
     >>> policy.update([False, True], [0.0, 0.9])
     >>> policy.allocate([True])  # the one not yet tried
     array([ True, False])
@@ -321,16 +285,8 @@ class Cucb(_IndexPolicy):
 class ThompsonSampling(_IndexPolicy):
     """Thompson sampling: indices drawn from Beta(1 + sum of utilities, 1 + uses - sum of utilities).
 
-    Parameters
-    ----------
-    rng : Generator, int or None
-        Source of its draws.
-
-    Notes
-    -----
-    A utility u in [0, 1] counts as u successes and 1 - u failures. One draw per channel and slot, used
-    or not, so that the stream does not depend on the selection. Channels never used are drawn,
-    too, and do not come first.
+    A utility u in [0, 1] counts as u successes and 1 - u failures. One draw of ``rng`` per channel and slot, used or
+    not, so that the stream does not depend on the selection. Channels never used are drawn, too, and do not come first.
 
     Examples
     --------

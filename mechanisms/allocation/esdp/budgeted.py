@@ -1,4 +1,4 @@
-r"""Budgeted selection: the problems P4(s) of the ESDP paper for all s at once, exactly, by dynamic programming.
+"""Budgeted selection: the problems P4(s) of the ESDP paper for all s at once, exactly, by dynamic programming.
 
 For every ``s`` in ``0 .. s_max``, over selections ``x`` in {0, 1}^E of channels::
 
@@ -6,14 +6,12 @@ For every ``s`` in ``0 .. s_max``, over selections ``x`` in {0, 1}^E of channels
               s.t. requests.T @ x <= capacities        ESDP (2)
                    value . x >= s                      ESDP (20)
 
-Algorithm 2 of the paper runs over (channel, s, capacity vector). It copies selections from state to
-state; here one decision bit per state is kept and selections are read back from the bits, so that
-memory is one bit per (channel, s, capacity vector) plus one number per (s, capacity vector). Sums of
-values beyond the largest possible one are never touched, and each resource is counted in units of the
-greatest common divisor of its requests, up to what all channels together could use.
+Algorithm 2 of the paper copies selections from state to state; here one decision bit per (channel, s, capacity vector)
+is kept, and selections are read back from the bits. Sums of values beyond the largest possible one are never touched,
+and each resource is counted in units of the greatest common divisor of its requests.
 
-Unseen channels have variance +inf. Pairs (number of unseen channels, variance of the others) are then
-compared in that order, which is what the limit of ever larger variances means.
+Unseen channels have variance +inf. Pairs (number of unseen channels, variance of the others) are then compared in that
+order, which is what the limit of ever larger variances means.
 """
 
 from __future__ import annotations
@@ -77,20 +75,10 @@ class BudgetedProblem:
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
     ) -> _BudgetedTable:
-        """Return the table for s = 0 .. s_max.
+        """Return the table for s = 0 .. s_max; arrays have shape (E,).
 
-        Parameters
-        ----------
-        values : array of int64, shape (E,)
-            What counts towards s, >= 0 (checked by the caller).
-        variances : array of float64, shape (E,)
-            What is maximised, finite and >= 0; ignored where unseen.
-        s_max : int
-            Largest budget.
-        unseen : array of bool, shape (E,), optional
-            Channels of variance +inf; none by default.
-        among : array of bool, shape (E,), optional
-            Channels that may be selected; all by default.
+        ``values`` (>= 0) count towards s, and ``variances`` (finite, >= 0) are maximised. Channels that are ``unseen``
+        have variance +inf; only those ``among`` may be selected, all by default.
         """
         check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._capacities[:0])  # the optima themselves
         usable = self._fit if among is None else self._fit & among
@@ -124,14 +112,10 @@ class BudgetedProblem:
 
 
 class SelectionTable(ABC):
-    """The optima of all budgets, and how to read back the selections that attain them.
+    """The optima of all budgets, and how to read back the selections that attain them; arrays have shape (s_max + 1,).
 
-    Attributes
-    ----------
-    finite : array of float, shape (s_max + 1,)
-        Sum of finite variances of the optimum; -inf where no selection reaches s.
-    unseen : array of int, shape (s_max + 1,)
-        Unseen channels in the optimum; -1 where no selection reaches s.
+    ``finite`` is the sum of finite variances of each optimum, -inf where no selection reaches s; ``unseen`` the number
+    of its unseen channels, -1 there.
     """
 
     def __init__(self, s_max: int, finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> None:
@@ -226,16 +210,12 @@ class BudgetedSolution:
         +inf where an unseen channel is selected. Exact for whole variances.
     selections : array of bool, shape (s_max + 1, E)
         A selection that attains it; none where there is none.
-    unseen : array of int, shape (s_max + 1,)
-        Channels of variance +inf in the selection; -1 where infeasible.
-    finite : array of float, shape (s_max + 1,)
-        Sum of the other variances in the selection; -inf where infeasible.
+    unseen, finite : arrays, shape (s_max + 1,)
+        Its number of channels of variance +inf (-1: infeasible), and the sum of its other variances (-inf: infeasible).
 
     Examples
     --------
-    >>> solution = solve_budgeted([1, 2], [5, 3], [[1], [1]], [1], 2)
-    >>> solution.best, solution.selections[2]
-    (array([5., 5., 3.]), array([False,  True]))
+    See `solve_budgeted`, which returns it.
     """
 
     best: NDArray[np.float64]
@@ -256,6 +236,8 @@ def solve_budgeted(
 ) -> BudgetedSolution:
     """Solve max variance.x s.t. requests.T @ x <= capacities, value.x >= s, x binary, for s = 0 .. s_max.
 
+    Takes O(E * (s_max + 1) * prod(capacities + 1)) steps at most.
+
     Parameters
     ----------
     value : array_like of int, shape (E,)
@@ -264,30 +246,14 @@ def solve_budgeted(
         What is maximised, >= 0; +inf for an unseen channel (more of them come first). Whole numbers
         are summed exactly, floats as float64.
     requests : array_like of int, shape (E, K)
-        Units of each resource type a channel takes, >= 0. A channel that asks for more than there
-        is, is never selected.
+        Units of each resource type a channel takes, >= 0; one that asks for more than there is, is never selected.
     capacities : array_like of int, shape (K,)
         Units there are in the whole cluster, >= 0.
-    s_max : int
-        Largest budget, >= 0.
-    memory_limit : int
-        Bytes the table may take.
-
-    Returns
-    -------
-    BudgetedSolution
-        Optima and selections of every s.
 
     Raises
     ------
-    InvalidParameterError
-        If shapes disagree, an entry is out of range, or whole variances add up to 2**53 or more.
     TooLargeError
-        If the table would take more than ``memory_limit``; the message says how large it would be.
-
-    Notes
-    -----
-    Cost O(E * (s_max + 1) * prod(capacities + 1)) at most.
+        If the table would take more than ``memory_limit`` bytes; the message says how large it would be.
 
     Examples
     --------

@@ -21,45 +21,19 @@ from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
 class ChannelEnvironment(ArrivalStage):
-    """Channels with arrivals and utilities.
+    """Channels with arrivals, at most one a port and slot, and utilities of all channels.
 
-    Measures: ``utility`` (as it came), ``expected`` (true means of the used channels), ``oracle`` (the
-    largest expected utility for the slot's arrivals), ``regret`` = oracle - expected, ESDP (6), and
-    ``used`` (number of channels). Feedback: the used channels and their utilities, 0 for the others.
-
-    Parameters
-    ----------
-    rules : Channels or GangChannels
-        What may be selected.
-    arrivals : ArrivalProcess
-        At most one job per port and slot.
-    utilities : UtilitySource
-        Utilities of all channels.
-    oracle : TrueMeanOracle or None
-        For the true means; None: its measure is 0.
-
-    Attributes
-    ----------
-    came : array of bool, shape (L,)
-        Ports with a job in the slot played last.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ports or channels disagree in number, or a port can get more than one job in a slot.
+    Measures: ``utility`` (as it came), ``expected`` (true means of the used channels), ``oracle`` (the largest expected
+    utility for the slot's arrivals; 0 without an oracle), ``regret`` = oracle - expected, ESDP (6), and ``used``
+    (number of channels). Feedback: the used channels and their utilities, 0 for the others. ``came``, shape (L,), says
+    which ports had a job in the slot played last.
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
-    >>> from marketsched.mechanisms.allocation.esdp.baselines import TrueMeanOracle
-    >>> from marketsched.mechanisms.allocation.esdp.channel_policy import Channels
-    >>> from marketsched.mechanisms.allocation.esdp.channel_utilities import RecordedUtilities
-    >>> from marketsched.mechanisms.allocation.esdp.esdp import Esdp
-    >>> from marketsched.mechanisms.allocation.slot_loop import play_slots
+    >>> from marketsched.mechanisms.allocation import Esdp, RecordedArrivals, RecordedUtilities, play_slots
     >>> channels, utilities = Channels([[1], [1]], [1], [0, 0]), RecordedUtilities([[0.5], [0.25]])
-    >>> world = ChannelEnvironment(
-    ...     channels, RecordedArrivals([[1]] * 3), utilities, TrueMeanOracle(channels, utilities.means)
-    ... )
+    >>> oracle = TrueMeanOracle(channels, utilities.means)
+    >>> world = ChannelEnvironment(channels, RecordedArrivals([[1]] * 3), utilities, oracle)
     >>> play_slots(Esdp([[1], [1]], [1], [0, 0]), world)["utility"]
     array([0.25, 0.5 , 0.25])
     """

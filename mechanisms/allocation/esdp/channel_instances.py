@@ -1,12 +1,9 @@
 """Instances of clusters with channels as in the evaluation of the ESDP paper (Section 4, Table 3).
 
-What the paper gives: 8 job types, 40 servers, 3 resource types, every edge with probability 0.1,
-requests between 1 and 2 and capacities between 1 and 2 ("normalised"), a job at every port with
-probability 0.9, computation utilities N(mu, mu / 2) with mu ~ U(0.1, 1), supply costs
-f_k ~ N(0.5, 0.1). Taken literally, three costs of 0.5 exceed every utility. Utilities have to lie in
-[0, 1] "by carefully tuning the parameters" of f_k: here costs are scaled to 0.1 on average, the
-smallest mean utility, net utilities are divided by ``unit``, and what is left outside is cut off
-(means are those after cutting off).
+The paper has computation utilities N(mu, mu / 2) with mu ~ U(0.1, 1) and supply costs f_k ~ N(0.5, 0.1). Taken
+literally, three costs of 0.5 exceed every utility. Utilities have to lie in [0, 1] "by carefully tuning the parameters"
+of f_k: here costs are scaled to 0.1 on average, the smallest mean utility, net utilities are divided by ``unit``, and
+what is left outside is cut off (means are those after cutting off).
 """
 
 from __future__ import annotations
@@ -80,26 +77,19 @@ def published_channels(
     Parameters
     ----------
     rng : int, Generator or None
-        Source of the draws.
     n_ports, n_servers, n_types : int
         L, R, K.
     edge_probability : float
-        Of a channel between a port and a server, in (0, 1]. Graphs without any channel are drawn again.
+        Of a channel between a port and a server. Graphs without any channel are drawn again.
     capacity : int or tuple of two int
         Of every resource type, cluster-wide, >= 1; or lowest and highest, uniform for each type ("between 1 and 2").
     requests : tuple of two int
-        Lowest and highest request of a channel, uniform; at most the capacity. Of a type that has less than the highest
-        request, at most what it has.
+        Lowest and highest request of a channel, uniform; of a type that has less, at most what it has.
     probability : float
         Of a job at a port in a slot.
     unit : float
         What net utilities are divided by. With 1 the best channels are often cut off at 1; 2 is mean
         plus two deviations of the best channel there can be, and leaves half the differences.
-
-    Raises
-    ------
-    TooLargeError
-        If memory does not hold such an instance.
 
     Examples
     --------

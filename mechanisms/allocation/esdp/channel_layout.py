@@ -30,18 +30,12 @@ class ChannelLayout:
 
     Attributes
     ----------
-    channels : ndarray of bool, shape (n_ports, n_instances)
     ports, instances : ndarray of int64, shape (n_channels,)
         Ends of each channel, ordered by instance, then by port.
     offsets : ndarray of int64, shape (n_instances + 1,)
         Instance ``r`` has channels ``offsets[r]`` to ``offsets[r + 1]``, the latter excluded.
-    n_ports, n_instances, n_types, n_channels, size : int
-        L, R, K, E, and ``E * K``, the length of a channel array.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``channels`` is not such an array, or a port has no channel.
+    size : int
+        ``n_channels * n_types``, the length of a channel array.
 
     Examples
     --------

@@ -32,14 +32,8 @@ class ScaledStatistics(NamedTuple):
 class ChannelStatistics:
     """Counts and sums of the utilities seen on each of E channels.
 
-    Attributes
-    ----------
-    slot : int
-        t, the slot to be decided next, from 1.
-    counts : array of int64, shape (E,)
-        n, slots before t in which a channel was used, ESDP (8).
-    totals : array of float64, shape (E,)
-        Sum of its utilities in them.
+    ``slot`` is t, the slot to be decided next, from 1; ``counts``, shape (E,), are n of ESDP (8), slots before t in
+    which a channel was used; ``totals`` the sums of its utilities in them.
 
     Examples
     --------
@@ -91,12 +85,12 @@ class ChannelStatistics:
 
 
 class Channels:
-    """The part of a cluster that policies know: requests, capacities, and the port of each channel.
+    """The part of a cluster that policies know; arrays are kept read-only.
 
     Parameters
     ----------
     requests : array_like of int, shape (E, K)
-        Units of each resource type a channel takes when used.
+        Units of each resource type a channel takes when used, at most what there is.
     capacities : array_like of int, shape (K,)
         Units there are in the whole cluster.
     ports : array_like of int, shape (E,)
@@ -104,19 +98,6 @@ class Channels:
     n_ports : int, optional
         L. If not given, there are at least as many as the largest port says, and perhaps more,
         without channels: longer ``arrivals`` are then taken, too.
-
-    Attributes
-    ----------
-    requests, capacities, ports : read-only arrays of int64
-        As given.
-    n_channels, n_types, n_ports : int
-        E, K, and L or the largest port plus one.
-
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, an entry is negative, a port is outside, or a channel alone asks for more
-        than there is.
 
     Examples
     --------
@@ -180,12 +161,7 @@ class Channels:
 class ChannelPolicy(ABC):
     """A policy that sees which ports have a job, selects channels, and learns the utilities of those it used.
 
-    Subclasses define ``name`` and `_select`.
-
-    Parameters
-    ----------
-    requests, capacities, ports, n_ports
-        As of `Channels`; or one `Channels` in place of all.
+    Subclasses define ``name`` and `_select`. Arguments are those of `Channels`, or one `Channels` in place of all.
     """
 
     core: ClassVar[str] = "esdp"
@@ -213,20 +189,7 @@ class ChannelPolicy(ABC):
         return self._select(self.channels.present(arrivals))
 
     def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:
-        """Learn from the utilities of the used channels; the next `allocate` decides the next slot.
-
-        Parameters
-        ----------
-        selected : array_like of bool, shape (E,)
-            Channels that were used.
-        utilities : array_like of float, shape (E,)
-            Their utilities, in [0, 1]; other entries are not looked at.
-
-        Raises
-        ------
-        InvalidParameterError
-            If shapes disagree, or the utility of a used channel is outside [0, 1] or not a number.
-        """
+        """Learn from the used channels, shape (E,), and their utilities in [0, 1]; other entries are not looked at."""
         self.statistics.update(selected, utilities)
 
     @abstractmethod

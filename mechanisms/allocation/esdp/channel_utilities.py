@@ -1,11 +1,7 @@
 """Utilities of channels, slot by slot: Gaussian as in the ESDP paper, or recorded ones.
 
-A source hands out the utilities of one slot per call and draws nothing ahead; ``begin`` goes back to
-the first slot, and the same utilities come again, whatever was selected. All utilities are net of the
-supply costs and lie in [0, 1], as ESDP (7) asks.
-
-`RecordedUtilities` takes one array of utilities per channel; which recorded thing becomes a channel is for the caller
-to say (`marketsched.cores.worlds.records`).
+A source draws nothing ahead; ``begin`` goes back to the first slot, and the same utilities come again, whatever was
+selected. All utilities are net of the supply costs and lie in [0, 1], as ESDP (7) asks.
 """
 
 from __future__ import annotations
@@ -55,25 +51,9 @@ class UtilitySource(Protocol):
 class GaussianUtilities:
     """Independent Gaussian computation utilities less supply costs, in some unit, cut off at 0 and 1.
 
-    ``utility = min(max((Z - cost_scale * cost) / unit, 0), 1)`` with ``Z ~ N(mean, deviation)``.
-
-    Parameters
-    ----------
-    means, deviations : array_like of float, shape (E,)
-        Of Z, >= 0.
-    costs : array_like of float, shape (E,)
-        Supply cost of each channel before scaling, >= 0.
-    rng : int, Generator or None
-        Only a child of it is drawn from.
-    cost_scale : float
-        What costs are multiplied with, >= 0.
-    unit : float
-        What net utilities are divided by, > 0.
-
-    Attributes
-    ----------
-    means : array of float, shape (E,)
-        Exact mean utilities, the cutting-off included.
+    ``utility = min(max((Z - cost_scale * cost) / unit, 0), 1)`` with ``Z ~ N(mean, deviation)``; arrays have shape
+    (E,). Attribute ``means`` has the exact mean utilities, the cutting-off included. Only a child of ``rng`` is drawn
+    from.
 
     Examples
     --------
@@ -122,26 +102,11 @@ class GaussianUtilities:
 
 
 class RecordedUtilities:
-    """Utilities taken from records: one array of samples per channel.
+    """Utilities taken from records: one array of samples in [0, 1] per channel, at least one each; copied.
 
-    Parameters
-    ----------
-    samples : sequence of E array_like of float
-        Recorded utilities of each channel, in [0, 1], at least one each; copied. (See the module for
-        how traces become such arrays.)
-    rng : int, Generator or None
-        With it, every slot draws one sample of each channel, independently, with replacement. Without,
-        samples are replayed in order, each channel from its first again after its last.
-
-    Attributes
-    ----------
-    means : array of float, shape (E,)
-        Means of the samples.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there is no channel, or one has no sample or one outside [0, 1].
+    With ``rng`` every slot draws one sample of each channel, independently, with replacement. Without, samples are
+    replayed in order, each channel from its first again after its last. ``means``, shape (E,), are those of the
+    samples.
 
     Examples
     --------

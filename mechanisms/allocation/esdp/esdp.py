@@ -1,18 +1,14 @@
-r"""ESDP: learn fluctuating utilities of channels, decide by budgeted dynamic programs (Algorithm 1 of the paper).
+"""ESDP: learn fluctuating utilities of channels, decide by budgeted dynamic programs (Algorithm 1 of the paper).
 
 In slot t every channel has an estimated mean and a variance that shrinks with use. ESDP looks for the
-selection with the largest *means . x + sqrt(variances . x)*. That is hard as it stands; means and
-variances are scaled and rounded up to whole numbers, ESDP (16)-(18), and for every budget s of scaled
-means the largest scaled variance is found, ESDP (20), all at once by `budgeted`. The budget with the
-largest ``s + sqrt(best[s])`` wins, ESDP (21).
+selection with the largest *means . x + sqrt(variances . x)*: means and variances are scaled and rounded up to whole
+numbers, ESDP (16)-(18), for every budget s of scaled means the largest scaled variance is found, ESDP (20), all at once
+by `budgeted`, and the budget with the largest ``s + sqrt(best[s])`` wins, ESDP (21).
 
 The paper solves over *all* ports and then switches off channels whose port has no job (Algorithm 1,
-lines 10-16): ``arrivals="zero"``. Capacity planned for them lies idle. ``arrivals="plan"`` solves over
-the channels of ports with a job; of the scaled objective it never gets less.
-
-What the paper leaves open is decided as follows. A decision of slot t knows slots before t. A channel
-never used has an infinite variance: selections with more such channels come first, then the rest
-decides. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
+lines 10-16): ``arrivals="zero"``. ``arrivals="plan"`` solves over the channels of ports with a job; of the scaled
+objective it never gets less. A channel never used has an infinite variance: selections with more such channels come
+first. ``max |x|_1`` is ``alpha * E``, as in the paper's own evaluation.
 """
 
 from __future__ import annotations
@@ -40,34 +36,16 @@ class Esdp(ChannelPolicy):
 
     Parameters
     ----------
-    requests : array_like of int, shape (E, K)
-        Units of each resource type a channel takes when used; or `Channels`, which say the next two, too.
-    capacities : array_like of int, shape (K,)
-        Units there are in the whole cluster.
-    ports : array_like of int, shape (E,)
-        Port of each channel, from 0.
+    requests, capacities, ports, n_ports
+        As of `Channels`; ``requests`` may be one `Channels` in place of all.
     alpha : float
-        Share of all channels that stands for the largest number selected at once, in (0, 1].
-    slack : str or callable
-        delta(t): a name of `esdp_schedules.SLACKS`, or a function of t.
-    exploration : str or callable
-        g(t): a name of `esdp_schedules.EXPLORATIONS`, or a function of t.
+        Share of all channels that stands for the largest number selected at once.
+    slack, exploration : str or callable
+        delta(t) and g(t): names of `schedules`, or functions of t.
     arrivals : {"zero", "plan"}
         Plan over all ports and switch absent ones off (paper), or plan over present ports.
-    n_ports : int, optional
-        L; if not given, as many as ``arrivals`` says, ports without channels included.
     memory_limit : int
-        Bytes the dynamic program may take.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a channel requests more than the capacity.
-    UnknownNameError
-        If ``slack`` or ``exploration`` is a name that is not known.
-    TooLargeError
-        If there are too many capacity vectors for any table; from `allocate`, if the table of a slot
-        would be too large.
+        Bytes the dynamic program may take; TooLargeError, perhaps from `allocate`, if it would take more.
 
     Examples
     --------

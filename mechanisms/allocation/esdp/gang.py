@@ -1,21 +1,14 @@
-r"""Gang scheduling over channels with unknown utilities: the extension of Section 3.4 of the ESDP paper.
+"""Gang scheduling over channels with unknown utilities: the extension of Section 3.4 of the ESDP paper.
 
-A job of port l has tasks; a *placement* e = (l, q, r) runs task q on server r. Decision x in {0, 1}^N
-over placements, with
+A job of port l has tasks; a *placement* e = (l, q, r) runs task q on server r. Placements on a server fit into its
+capacities, a task is placed at most once (the paper does not say so, but counts tasks, not copies), and of a job's
+tasks either none is placed or at least ``minimum[l]``. The paper asks every port for m_l tasks; read literally no slot
+with more jobs than capacity would have a solution.
 
-* ``sum of requests of the placements on server r <= capacities[r]``, per resource type,
-* at most one placement of each task (the paper does not say so, but counts tasks, not copies),
-* all or nothing: of a job's tasks either none is placed or at least ``minimum[l]``.
-
-The paper writes ``sum x >= m_l`` for every port; read literally no slot with more jobs than capacity
-would have a solution, and "only when all tasks are scheduled, the job could be launched" says what is
-meant. Statistics, scaling and choice are those of ESDP; the budgeted problems are solved exactly by a
-dynamic program over (task, tasks placed of its job, s, capacities of all servers). Capacity vectors
-multiply over servers, so this is for small clusters: `TooLargeError` says so before memory is taken.
-
-The table is that of `budgeted_kernels` with one more index: ``placed``, the tasks of the job at hand
-that are placed already, counted up to its minimum. Capacity vectors run over (server, resource type).
-Tasks are processed from the last of the last job to the first of the first. Each entry holds a pair
+Statistics, scaling and choice are those of ESDP; the budgeted problems are solved exactly by a dynamic program. Its
+table is that of `budgeted_kernels` with one more index: ``placed``, the tasks of the job at hand that are placed
+already, counted up to its minimum. Capacity vectors run over (server, resource type) and multiply over servers: for
+small clusters. Tasks are processed from the last of the last job to the first of the first. Each entry holds a pair
 (unseen placements, gain of the others), compared in that order; -1 unseen placements: infeasible.
 """
 
@@ -42,19 +35,13 @@ class GangChannels(Channels):
     Parameters
     ----------
     requests : array_like of int, shape (N, K)
-        Units of each resource type a placement takes on its server.
+        Units of each resource type a placement takes on its server, where it alone fits.
     capacities : array_like of int, shape (R, K)
         Units there are on each server.
     ports, tasks, servers : array_like of int, shape (N,)
-        Port, task within the port's job, and server of each placement, from 0.
+        Port, task within the port's job, and server of each placement, from 0; no two are the same.
     minimum : array_like of int, shape (L,)
         m_l: fewest tasks of a job that may run, 0 or 1 for no such rule.
-
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, an entry is out of range, a placement does not fit on its server alone, two
-        placements are the same, or a minimum exceeds the tasks of its port.
 
     Examples
     --------
@@ -235,14 +222,7 @@ class _GangTable(SelectionTable):
 
 
 class GangEsdp(Esdp):
-    """ESDP for jobs whose tasks run all or nothing.
-
-    Parameters
-    ----------
-    channels : GangChannels
-        Placements and rules.
-    **rules
-        ``alpha`` (a share of all placements), ``slack``, ``exploration``, ``arrivals``, ``memory_limit``, as in `Esdp`.
+    """ESDP for jobs whose tasks run all or nothing; rules are those of `Esdp`, ``alpha`` a share of all placements.
 
     Examples
     --------

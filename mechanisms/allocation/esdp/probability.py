@@ -11,14 +11,9 @@ from marketsched.mechanisms.arrays import float_array
 def all_ports_bound(probabilities: ArrayLike) -> float:
     r"""Return the bound of ESDP (35) on the probability that every port has a job, with which its theorems hold.
 
-    :math:`\exp\bigl(-\tfrac13 (|\mathcal{L}| - \sum_l \rho_l)^2\bigr)`. The theorems hold with a probability of *at
-    most* this. In ESDP (34), from which it follows, the exponent is divided by :math:`\sum_l \rho_l`; as printed it is
-    no bound for ten ports of probability 1/2.
-
-    Parameters
-    ----------
-    probabilities : array_like of float, shape (n_ports,)
-        rho_l of a job at each port, in [0, 1].
+    :math:`\exp\bigl(-\tfrac13 (|\mathcal{L}| - \sum_l \rho_l)^2\bigr)`, from ``probabilities`` of a job at each port.
+    The theorems hold with a probability of *at most* this. In ESDP (34), from which it follows, the exponent is divided
+    by :math:`\sum_l \rho_l`; as printed it is no bound for ten ports of probability 1/2.
 
     Examples
     --------

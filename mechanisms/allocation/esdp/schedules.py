@@ -1,28 +1,8 @@
-r"""The sequences of ESDP: the slack delta(t) of its rounding, and the weight g(t) of its exploration.
+"""The sequences of ESDP: the slack delta(t) of its rounding, and the weight g(t) of its exploration.
 
-With ``m = alpha * E`` for the largest number of selected channels (the paper's practical choice):
-
-================ ===================================================== ==========================
-``slack``        delta(t)                                              where
-================ ===================================================== ==========================
-``"paper"``      1 / (ln(ln(t+1) + 1) + 1)                             Section 4, default
-``"log"``        1 / (ln(t+1) + 1)                                     Fig. 7, first
-``"loglog"``     1 / ln(ln(t+1) + 1)                                   Fig. 7, second, as printed
-``"logloglog"``  1 / (ln(ln(ln(t+1) + 1) + 1) + 1)                     Fig. 7, third
-``"equation"``   1 / (ln(ln(t+1)) + 1)                                 ESDP (14)
-================ ===================================================== ==========================
-
-================ ===================================================== ==========================
-``exploration``  g(t)                                                  where
-================ ===================================================== ==========================
-``"paper"``      ln(t+1) + 4 ln(ln(t+1) + 1) m                         Section 4 and Fig. 8, first
-``"loglog"``     4 ln(ln(t+1) + 1) m                                   Fig. 8, second
-``"log"``        ln(t+1)                                               Fig. 8, third
-``"equation"``   ln(t) + 4 ln(ln(t) + 1) m                             ESDP (11)
-================ ===================================================== ==========================
-
-Both may also be any function of t. The scale is ``xi(t) = ceil(m / delta(t))``, ESDP (18), and the
-budgets are 0 .. floor(xi(t) m), ESDP (19).
+With ``m = alpha * E`` for the largest number of selected channels, the scale is ``xi(t) = ceil(m / delta(t))``, ESDP
+(18), and the budgets are 0 .. floor(xi(t) m), ESDP (19). ``"paper"`` stands for the defaults of Section 4, the next
+three names for Figs. 7 and 8, and ``"equation"`` for ESDP (14) and ESDP (11).
 """
 
 from __future__ import annotations
@@ -74,13 +54,7 @@ Exploration = Annotated[str | Sequence, Named(tuple(EXPLORATIONS), _Function())]
 
 
 def slack_sequence(slack: str | Sequence) -> Sequence:
-    """Return delta as a function of t that raises InvalidParameterError if delta(t) is not positive and finite.
-
-    Examples
-    --------
-    >>> round(slack_sequence("equation")(1), 3)
-    1.579
-    """
+    """Return delta as a function of t that raises InvalidParameterError if delta(t) is not positive and finite."""
     chosen = slack if callable(slack) else SLACKS[slack]
     return lambda t: Finite("(0, inf)").check(f"slack({t})", chosen(t))
 

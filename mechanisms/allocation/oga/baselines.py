@@ -1,21 +1,12 @@
-r"""The policies that the OgaSched paper compares with: DRF, Fairness, BinPacking, Spreading (its Section 4).
+"""The policies that the OgaSched paper compares with: DRF, Fairness, BinPacking, Spreading (its Section 4).
 
-All of them see a slot's arrivals before they decide, and none of them learns. Ports without an
-arrival get nothing. What the paper leaves open is a parameter here:
+All of them see a slot's arrivals before they decide, and none of them learns. Ports without an arrival get nothing.
 
-============ ===========================================================================================
-`Drf`        ports in ascending order of dominant share, each takes what is free on its instances
-`Fairness`   every instance shares each type among its ports in proportion to their requirements
-`BinPacking` ports in their order, each takes what is free, from its fullest instance to its emptiest
-`Spreading`  the same from the emptiest instance to the fullest
-============ ===========================================================================================
-
-*What a job wants* (``demand``) is :math:`a_l^k` on each of its instances (``per-node``, the most that
-(3) of the paper allows), or :math:`a_l^k` over all of them together (``total``). With demand per node
-every instance is asked for the same whatever the order of instances, so that BinPacking equals
-Spreading exactly. *Whom an instance shares with* (``share_over``) are the ports with an arrival
-(``arrived``), or all its ports (``all``: the shares of absent ports stay unused, as the formula in the
-paper's text has it).
+*What a job wants* (``demand``) is :math:`a_l^k` on each of its instances (``per-node``, the most that (3) of the paper
+allows), or :math:`a_l^k` over all of them together (``total``). With demand per node every instance is asked for the
+same whatever the order of instances: BinPacking equals Spreading exactly. *Whom an instance shares with*
+(``share_over``) are the ports with an arrival (``arrived``), or all its ports (``all``: the shares of absent ports stay
+unused, as the formula in the paper's text has it).
 
 An instance's utilisation is the mean, over the types it has, of the share in use. Equal shares and
 equal utilisations are served in order of index.
@@ -73,11 +64,7 @@ class _Baseline:
 class Fairness(_Baseline):
     r"""Every instance shares each type in proportion to requirements: :math:`\min(a_l^k, c_r^k a_l^k / \sum_m a_m^k)`.
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    share_over : {"arrived", "all"}
-        The ports m of the instance that the sum is over.
+    The sum is over the ports m of the instance that have a job, or over all of them (``share_over="all"``).
 
     Examples
     --------
@@ -130,16 +117,8 @@ class _InTurn(_Baseline):
 class Drf(_InTurn):
     r"""Ports take what is free in ascending order of dominant share :math:`\max_k a_l^k / \sum_{r \in R_l} c_r^k`.
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    demand : {"per-node", "total"}
-        See the module; a total demand is taken from instances in their order.
-
-    Attributes
-    ----------
-    dominant_shares : ndarray of float, shape (n_ports,)
-        Infinite for a port that wants a type none of its instances has.
+    A total demand is taken from instances in their order. ``dominant_shares``, shape (n_ports,), are infinite for a
+    port that wants a type none of its instances has.
 
     Examples
     --------
@@ -159,12 +138,6 @@ class Drf(_InTurn):
 class BinPacking(_InTurn):
     """Ports in their order take what is free, from the fullest instance to the emptiest.
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    demand : {"per-node", "total"}
-        See the module.
-
     Examples
     --------
     >>> cluster = BipartiteCluster([[1.0], [1.0]], [[4.0], [2.0]], [[False, True], [True, True]], "linear", 1.0, 0.25)
@@ -177,12 +150,6 @@ class BinPacking(_InTurn):
 
 class Spreading(_InTurn):
     """Ports in their order take what is free, from the emptiest instance to the fullest.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    demand : {"per-node", "total"}
-        See the module.
 
     Examples
     --------

@@ -1,14 +1,12 @@
 r"""A cluster as ports, instances and channels: the reward of an allocation, and the legal ones.
 
-Port :math:`l` (a job type) may use instance :math:`r` if there is a channel. An allocation
-:math:`y_{(l,r)}^k \ge 0` is legal, in :math:`\mathcal{Y}`, if no channel gets more than the job asks
+An allocation :math:`y_{(l,r)}^k \ge 0` is legal, in :math:`\mathcal{Y}`, if no channel gets more than the job asks
 for, :math:`y_{(l,r)}^k \le a_l^k`, and no instance gives more than it has,
 :math:`\sum_l y_{(l,r)}^k \le c_r^k` ((3) and (4) of the OgaSched paper). A job of port :math:`l` earns
 
 .. math:: \sum_{k} \sum_{r} f_r^k\bigl(y_{(l,r)}^k\bigr) - \max_k \beta_k \sum_r y_{(l,r)}^k ,
 
-its gain less its overhead (OgaSched (5), with the separable gains of OgaSched (7)); :math:`x_l` jobs earn
-:math:`x_l` times that.
+its gain less its overhead (OgaSched (5), with the separable gains of OgaSched (7)).
 
 References
 ----------
@@ -39,7 +37,7 @@ TOLERANCE = 1e-9  # an allocation may leave Y by this share of the bound it leav
 
 
 class BipartiteCluster:
-    r"""Ports, instances, channels, gains and overheads (see the module).
+    r"""Ports, instances, channels, gains and overheads (see the module); arrays are kept read-only.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ class BipartiteCluster:
     channels : array_like of bool, shape (n_ports, n_instances)
         Which port may use which instance; every port at least one.
     gain : str or array_like of str, shape (n_instances, n_types)
-        ``linear``, ``log``, ``reciprocal`` or ``poly`` (see `gains`); one name stands for all.
+        ``linear``, ``log``, ``reciprocal`` or ``poly`` (see `gains`, whose codes are kept); one name stands for all.
     alpha : float or array_like of float, shape (n_instances, n_types)
         Coefficient of the gain, in [1e-50, 1e50].
     overhead : float or array_like of float, shape (n_types,)
@@ -58,20 +56,10 @@ class BipartiteCluster:
 
     Attributes
     ----------
-    requirements, capacities, channels, alpha, overhead : ndarray
-        As given, read-only.
-    gain : ndarray of int8, shape (n_instances, n_types)
-        Codes of the gains, as in `gains`; read-only.
     layout : ChannelLayout
         How allocations lie in memory.
     n_ports, n_instances, n_types : int
         L, R, K.
-
-    Raises
-    ------
-    InvalidParameterError
-        If shapes disagree, a number is not finite or out of range, a gain is unknown, or a port has no
-        channel.
 
     Examples
     --------
@@ -126,12 +114,8 @@ class BipartiteCluster:
     def reward(self, arrivals: ArrayLike, allocation: ArrayLike) -> float:
         """Return the reward of one slot, OgaSched (5) summed over ports.
 
-        Parameters
-        ----------
-        arrivals : array_like of int, shape (n_ports,)
-            Jobs that arrive, counts >= 0.
-        allocation : array_like of float, shape (n_ports, n_instances, n_types)
-            Amounts >= 0, zero where there is no channel; need not be legal.
+        ``arrivals``, shape (n_ports,), are counts of jobs; ``allocation``, shape (n_ports, n_instances, n_types), has
+        amounts >= 0, zero where there is no channel, and need not be legal.
         """
         gain, overhead = self.gain_and_overhead(arrivals, allocation)
         return float(gain.sum() - overhead.sum())
@@ -148,11 +132,6 @@ class BipartiteCluster:
         """Return gain and overhead per port of a channel array, each of shape (n_ports,), weighted by arrivals.
 
         The slot loop's form of `gain_and_overhead`: compiled, and amounts are trusted to be numbers >= 0.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``arrivals`` are not counts, or ``flat`` is not a float64 array of shape (layout.size,).
         """
         counts = count_array("arrivals", arrivals, self.n_ports)
         self._check_channel_array("flat", flat)
@@ -164,17 +143,9 @@ class BipartiteCluster:
         return gain, overhead
 
     def gradient(self, arrivals: ArrayLike, allocation: ArrayLike) -> NDArray[np.float64]:
-        r"""Return the gradient of the reward, OgaSched (9), with the first of several dominant types as :math:`k^*`.
+        """Return the gradient of the reward, OgaSched (9), with the first of several dominant types as :math:`k^*`.
 
-        Parameters
-        ----------
-        arrivals, allocation : array_like
-            As in `reward`.
-
-        Returns
-        -------
-        ndarray of float, shape (n_ports, n_instances, n_types)
-            Zero where there is no channel.
+        Arguments as in `reward`; shape (n_ports, n_instances, n_types), zero where there is no channel.
         """
         counts = count_array("arrivals", arrivals, self.n_ports)
         return self._gradient(counts, self.layout.to_dense(self._flat("allocation", allocation, lowest=0.0)))
@@ -197,10 +168,7 @@ class BipartiteCluster:
     def project(self, point: ArrayLike) -> NDArray[np.float64]:
         r"""Return the point of :math:`\mathcal{Y}` nearest to ``point``, exactly (see `projection`).
 
-        Parameters
-        ----------
-        point : array_like of float, shape (n_ports, n_instances, n_types)
-            Any finite numbers; entries off the channels become zero.
+        Shape (n_ports, n_instances, n_types), any finite numbers; entries off the channels become zero.
         """
         dense = float_array("point", point, (self.n_ports, self.n_instances, self.n_types))
         flat = project_columns(
@@ -211,14 +179,7 @@ class BipartiteCluster:
     def check_allocation(self, allocation: ArrayLike) -> None:
         r"""Raise unless an allocation is in :math:`\mathcal{Y}`, up to 1e-9 of each bound (or 1e-9, if more).
 
-        Parameters
-        ----------
-        allocation : array_like of float, shape (n_ports, n_instances, n_types)
-
-        Raises
-        ------
-        InvalidParameterError
-            Naming the first violated bound.
+        Shape (n_ports, n_instances, n_types). InvalidParameterError names the first violated bound.
         """
         self.check_channel_array(self._flat("allocation", allocation))
 

@@ -22,27 +22,15 @@ from marketsched.mechanisms.errors import DecisionError, InvalidParameterError
 
 
 class ClusterEnvironment(ArrivalStage):
-    """A bipartite cluster with its arrivals (OgaSched (5)).
+    """A bipartite cluster, or one of gangs, with its arrivals, at most one job per port and slot.
 
     Measures: ``reward`` = ``gain`` - ``overhead``, summed over ports, and ``jobs``, how many arrived; of gangs
     ``launched``, too: how many of these had enough scheduled tasks to run.
     Feedback: the slot's arrivals, counts of shape (L,).
 
-    Parameters
-    ----------
-    cluster : BipartiteCluster or GangCluster
-    arrivals : ArrivalProcess
-        At most one job per port and slot; for more, see `port_copies`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the ports disagree in number, or more than one job may come to a port in one slot.
-
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation.arrivals import RecordedArrivals
-    >>> from marketsched.mechanisms.allocation.slot_loop import play_slots
+    >>> from marketsched.mechanisms.allocation import RecordedArrivals, play_slots
     >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
     >>> class Everything:
     ...     name, observes = "everything", "nothing"
@@ -120,23 +108,8 @@ def _is_legal_kernel(flat, bounds, capacities, columns, tolerance):  # type: ign
 class GangRepaired:
     """A policy that knows nothing of tasks, made to keep the all-or-nothing rule.
 
-    The policy allocates to the ports of `GangCluster.merged`; what a port gets is divided among its
+    The fresh ``policy`` allocates to the ports of ``gang.merged``; what a port gets is divided among its
     tasks in proportion to requirements, and then repaired.
-
-    Parameters
-    ----------
-    policy : Policy
-        A fresh policy of ``gang.merged``, for instance `OgaSched` or one of the baselines.
-    gang : GangCluster
-
-    Attributes
-    ----------
-    name : str
-        The policy's, with "-gang" added.
-    observes : str
-        The policy's.
-    wrapped : Policy
-        The policy.
 
     Examples
     --------

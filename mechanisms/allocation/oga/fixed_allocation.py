@@ -6,16 +6,15 @@ earn is
 .. math:: \max_{y \in \mathcal{Y}} \sum_l n_l \Bigl[\sum_{r,k} f_r^k(y_{(l,r)}^k)
           - \max_k \beta_k \sum_r y_{(l,r)}^k\Bigr] ,
 
-the :math:`Q(y^*)` in the regret of the OgaSched paper (its (6)). It is concave, not smooth (the
-maximum; linear gains make it a linear program), and large: 600,000 variables at the paper's large
-size. It is solved as a saddle (`fixed_kernels`) by the primal-dual method of [CP11]_ with steps per
-variable [PC11]_, restarts and a pace adapted at each of them [PDLP]_. The overhead couples a port's
-amounts only through their sums per type; with steps in proportion to the range of each amount the
-coupling is perfectly conditioned, and some tens to hundreds of passes suffice.
+the :math:`Q(y^*)` in the regret of the OgaSched paper (its (6)). It is concave, not smooth, and large: 600,000
+variables at the paper's large size. It is solved as a saddle (`fixed_kernels`) by the primal-dual method of [CP11]_
+with steps per variable [PC11]_, restarts and a pace adapted at each of them [PDLP]_. The overhead couples a port's
+amounts only through their sums per type; with steps in proportion to the range of each amount some tens to hundreds of
+passes suffice.
 
-Nothing of that has to be trusted. The value is that of a feasible allocation. For any weights on
-types that sum to one per port, the weighted mean of the overheads is at most their maximum, and the
-best allocation under it can be found exactly, column by column: its value is the upper bound.
+The value is that of a feasible allocation. For any weights on types that sum to one per port, the weighted mean of the
+overheads is at most their maximum, and the best allocation under it can be found exactly, column by column: its value
+is the upper bound.
 
 References
 ----------
@@ -44,7 +43,7 @@ from marketsched.mechanisms.allocation.oga.fixed_kernels import (
     weighted_gain_kernel,
 )
 from marketsched.mechanisms.arrays import float_array, inner, read_only
-from marketsched.mechanisms.errors import InvalidParameterError, SolverError
+from marketsched.mechanisms.errors import SolverError
 from marketsched.mechanisms.legal import Count, OpenShare, legal
 
 if TYPE_CHECKING:
@@ -62,34 +61,25 @@ _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no succ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedAllocation:
-    r"""An allocation :math:`y^*`, best for given arrivals up to a certified gap.
+    """An allocation :math:`y^*`, best for given arrivals up to a certified gap.
 
     Attributes
     ----------
     allocation : ndarray of float, shape (n_ports, n_instances, n_types)
         Feasible; read-only.
-    value : float
-        Its reward over all arrivals.
-    gap : float
-        No feasible allocation earns more than ``value + gap``.
-    weights : ndarray of float, shape (n_ports, n_types)
-        The certificate: `fixed_allocation_bound` at these weights is ``value + gap``; read-only.
+    value, gap : float
+        Its reward over all arrivals; no feasible allocation earns more than ``value + gap``.
     iterations : int
         Primal-dual steps done.
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation import BipartiteCluster
-    >>> cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "linear", 1.0, 0.25)
-    >>> best = best_fixed_allocation(cluster, [10])
-    >>> round(best.value, 6), best.gap < 0.02, best.allocation[0, 0].round(6)
-    (15.0, True, array([2.]))
+    See `best_fixed_allocation`, which returns it.
     """
 
     allocation: _Array
     value: float
     gap: float
-    weights: _Array
     iterations: int
 
     @property
@@ -104,30 +94,19 @@ def best_fixed_allocation(
 ) -> FixedAllocation:
     r"""Return the fixed allocation that earns most over given arrivals, with its certified gap.
 
+    The same bits for the same arguments. At L = 10, R = 128, K = 6 it takes some hundredths of a
+    second, at L = 100, R = 1024 some seconds, with about eight channel arrays of memory.
+
     Parameters
     ----------
     cluster : BipartiteCluster
     arrival_counts : array_like of float, shape (n_ports,)
         :math:`n_l \ge 0`: jobs of each port over all slots; rates serve as well.
     tolerance : float
-        Largest gap, as a share of the value, in (0, 1). Where the value is less than a millionth of
+        Largest gap, as a share of the value. Where the value is less than a millionth of
         what the gains alone could be, as a share of that millionth (there the best may be nothing).
     max_iterations : int
-        Primal-dual steps allowed. A step costs some passes over the channels.
-
-    Returns
-    -------
-    FixedAllocation
-
-    Raises
-    ------
-    SolverError
-        If the gap is still larger after ``max_iterations``; the message says how large.
-
-    Notes
-    -----
-    The same bits for the same arguments. At L = 10, R = 128, K = 6 it takes some hundredths of a
-    second, at L = 100, R = 1024 some seconds, with about eight channel arrays of memory.
+        Primal-dual steps allowed; SolverError if the gap is still larger then.
 
     Examples
     --------
@@ -155,35 +134,6 @@ def best_fixed_allocation(
     return search.result(scale)
 
 
-def fixed_allocation_bound(cluster: BipartiteCluster, arrival_counts: ArrayLike, weights: ArrayLike) -> float:
-    r"""Return the value that no feasible allocation exceeds, from weights on types per port.
-
-    The overhead :math:`\max_k` is replaced by the weighted mean, which is never larger; the best
-    allocation under that is found exactly, column by column.
-
-    Parameters
-    ----------
-    cluster : BipartiteCluster
-    arrival_counts : array_like of float, shape (n_ports,)
-        As in `best_fixed_allocation`.
-    weights : array_like of float, shape (n_ports, n_types)
-        Entries >= 0, each row summing to at most 1.
-
-    Examples
-    --------
-    >>> from marketsched.mechanisms.allocation import BipartiteCluster
-    >>> cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
-    >>> fixed_allocation_bound(cluster, [10, 20], [[1.0], [1.0]])
-    52.5
-    """
-    counts = _counts(cluster, arrival_counts)
-    given = float_array("weights", weights, (cluster.n_ports, cluster.n_types), lowest=0.0)
-    row = int(given.sum(axis=1).argmax())
-    if given[row].sum() > 1.0 + 1e-12:  # a sum of rounded shares may end in the last digit above
-        raise InvalidParameterError(f"weights[{row}] sum to {given[row].sum()}: expected at most 1")
-    return float(upper_bound_kernel(given, counts, _problem(cluster)))
-
-
 class _Search:
     """The state of the primal-dual method, in counts scaled to at most 1 (see the module)."""
 
@@ -201,7 +151,7 @@ class _Search:
         self._start = (self.point.flat.copy(), self.point.weights.copy(), np.inf)  # of this period: point and gap
         self.iterations = 0
         self.value, self._best = 0.0, self.point.flat.copy()  # the empty allocation is feasible
-        self.upper, self._best_weights = self.bound(self.point.weights), self.point.weights.copy()
+        self.upper = self.bound(self.point.weights)
 
     def bound(self, weights: _Array) -> float:
         """Return the exact upper bound at these weights."""
@@ -230,9 +180,7 @@ class _Search:
         if value > self.value:
             self.value = value
             self._best[:] = point.flat
-        if upper < self.upper:
-            self.upper = upper
-            self._best_weights[:] = point.weights
+        self.upper = min(self.upper, upper)
         return upper - value
 
     def _restart_if_due(self, gap: float, point: Point) -> None:
@@ -270,9 +218,8 @@ class _Search:
         """Return the best point found, in the caller's counts."""
         allocation = self._cluster.layout.to_dense(self._best)
         read_only(allocation)
-        read_only(self._best_weights)
         gap = max(0.0, self.upper - self.value)  # below zero by rounding alone
-        return FixedAllocation(allocation, scale * self.value, scale * gap, self._best_weights, self.iterations)
+        return FixedAllocation(allocation, scale * self.value, scale * gap, self.iterations)
 
 
 def _counts(cluster: BipartiteCluster, arrival_counts: ArrayLike) -> _Array:

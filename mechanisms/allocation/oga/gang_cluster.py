@@ -39,16 +39,12 @@ class GangCluster:
     ----------
     tasks : sequence of array_like of float, each of shape (Q_l, n_types)
         :math:`a_l^{q,k} \ge 0`: for each port the requirements of its tasks, devices per instance.
-    capacities : array_like of float, shape (n_instances, n_types)
-        :math:`c_r^k \ge 0`.
-    channels : array_like of bool, shape (n_ports, n_instances)
-        Which port's tasks may use which instance.
     minimum_tasks : array_like of int, shape (n_ports,)
         :math:`m_l` in [1, Q_l].
-    gain, alpha, overhead
+    capacities, channels, gain, alpha, overhead
         As in `BipartiteCluster`.
     task_share : float
-        In [0, 1]: the share of its request that a task must get to count as scheduled; 0: anything at all.
+        The share of its request that a task must get to count as scheduled; 0: anything at all.
 
     Attributes
     ----------
@@ -59,15 +55,6 @@ class GangCluster:
         Its ports are the jobs' ports with the sums of their tasks: the relaxed problem.
     task_ports : ndarray of int64, shape (n_tasks,)
         Port of each task.
-    minimum_tasks : ndarray of int64, shape (n_ports,)
-    task_share : float
-    n_ports, n_tasks : int
-        L, and the tasks of all ports together.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a port has no task, or an argument is out of range.
 
     Examples
     --------
@@ -156,13 +143,7 @@ class GangCluster:
         return repair_gangs(flat, self.relaxed, self.gang_layout)
 
     def check_gangs(self, flat: NDArray[np.float64]) -> None:
-        """Raise unless an allocation keeps the all-or-nothing rule.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a port has some of its scheduled tasks but too few, or an unscheduled task gets something.
-        """
+        """Raise InvalidParameterError unless an allocation keeps the all-or-nothing rule."""
         scheduled = self.scheduled(flat)
         held = np.zeros(self.n_tasks, dtype=np.bool_)
         layout = self.relaxed.layout

@@ -36,21 +36,8 @@ _STEEP = 50.0  # largest exponent of any: what grows faster is as good as infini
 class GangOga(ProjectedAscent):
     """Online gradient ascent for gangs; decides before the arrivals are known.
 
-    Parameters
-    ----------
-    gang : GangCluster
-    horizon : int
-        T, slots.
-    step : {"theory"} or float or callable
-        The step size: OgaSched (26) for the Euclidean step and its counterpart for the mirror step, or a
-        number, or a function of the slot (from 1) that returns one.
-    geometry : {"euclidean", "entropy"}
-        Of the step (see the module).
-
-    Attributes
-    ----------
-    name, observes : str
-        "gang-oga" or "gang-mirror", and "nothing".
+    ``step`` is "theory", OgaSched (26) for the Euclidean step and its counterpart for the mirror step, a number, or a
+    function of the slot (from 1); ``geometry`` is "euclidean" or "entropy" (see the module).
 
     Examples
     --------

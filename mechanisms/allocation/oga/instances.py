@@ -1,11 +1,4 @@
-r"""Families of random cluster instances for experiments.
-
-======================== ===================================================================================
-`published_instance`     capacities and requirements uniform over the ranges of the OgaSched authors' public
-                         code, every instance with the same number of ports; the paper's default settings
-`pai_like_instance`      machines drawn from a table of real ones, requirements in proportion to machines
-`small_integer_instance` small whole numbers everywhere: many ties, for tests
-======================== ===================================================================================
+"""Families of random cluster instances for experiments.
 
 The contention level of the OgaSched paper multiplies requirements. ``gain`` is one of the four names
 of `gains`, or ``"mixed"``: drawn for every instance and type, each as likely.
@@ -55,24 +48,16 @@ def published_instance(
     n_ports, n_instances : int
         L, R; the paper's large run has 100 and 1024.
     ports_per_instance : float, optional
-        Mean degree of instances, the paper's *graph dense* sum_r \|L_r\| / R; all ports by default. Whole:
-        every instance has it; see `regular_channels`. A port left without an instance takes the place
-        of a port that has several.
+        Mean degree of instances, the paper's *graph dense* sum_r \|L_r\| / R; all ports by default
+        (`regular_channels`). A port left without an instance takes the place of a port that has several.
     contention : float
-        > 0; 10 by default, 5 in the large run.
+        5 in the large run.
     gain : str
         One of the four names, or ``"mixed"``.
     alpha, overhead : tuple of float
         Ends of the ranges; in the large run the overhead's are 0.01 and 0.015.
     ranges : array_like of int, shape (n_types, 2)
         Fewest and most devices of each type per instance.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there are too few channels to give every port one.
-    TooLargeError
-        If memory does not hold such a cluster.
 
     Examples
     --------
@@ -109,36 +94,15 @@ def pai_like_instance(
     overhead: Range = (0.3, 0.5),
     share: Range | None = None,
 ) -> BipartiteCluster:
-    r"""Return a cluster of real machines whose jobs ask for shares of such machines.
+    """Return a cluster of real machines whose jobs ask for shares of such machines.
 
-    Every instance is a machine drawn from the table. Every port draws a machine, too, and asks on each
-    instance for the contention level times a share of it, the share being drawn for each type. Ports
-    therefore ask for types in the proportions in which machines have them, and for none of the types
-    that their machine lacks. With the default shares, uniform over 1/2 to 3/2 divided by the ports of an
-    instance, contention 1 means that these ask on average for as much as a machine has.
+    Every instance is a machine drawn from the table ``machines``, capacities of shape (n_machines, n_types). Every port
+    draws a machine, too, and asks on each instance for the contention level times a share of it, drawn for each type
+    from ``share``. With the default shares, uniform over 1/2 to 3/2 divided by the ports of an instance, contention 1
+    means that these ask on average for as much as a machine has. The rest is as in `published_instance`.
 
     The units of the table matter: gains bend at amounts around 1, overheads add up amounts of one type,
     and so memory in GB dominates every overhead, while memory in units of 8 GB weighs like CPUs.
-
-    Parameters
-    ----------
-    rng : int, Generator or None
-    machines : array_like of float, shape (n_machines, n_types)
-        Capacities of machines, for instance CPU, memory and GPU of the machines of a public trace;
-        every machine has something.
-    n_ports, n_instances : int
-        L, R.
-    ports_per_instance, gain, alpha, overhead
-        As in `published_instance`.
-    contention : float
-        > 0.
-    share : tuple of float, optional
-        Ends of the range of shares, > 0, if not the default.
-
-    Raises
-    ------
-    TooLargeError
-        If memory does not hold such a cluster.
 
     Examples
     --------
@@ -182,25 +146,9 @@ def small_integer_instance(
 ) -> BipartiteCluster:
     """Return a small instance of whole numbers, where equal amounts, slopes and overheads are common.
 
-    Requirements and capacities are uniform whole numbers from 0; alpha is 1 or 2, and the overheads
-    are 1/4 or 1/2, so that sums are exact in floating point and ties are exact ties.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_ports, n_instances, n_types : int
-        L, R, K.
-    largest_requirement, largest_capacity : int
-        >= 0.
-    density : float
-        Probability of each channel, in [0, 1]; a port without any gets one.
-    gain : str
-        One of the four names, or ``"mixed"``.
-
-    Raises
-    ------
-    TooLargeError
-        If memory does not hold such a cluster.
+    Requirements and capacities are uniform whole numbers from 0; alpha is 1 or 2, and the overheads are 1/4 or 1/2, so
+    that sums are exact in floating point and ties are exact ties. ``density`` is the probability of each channel; a
+    port without any gets one.
 
     Examples
     --------

@@ -7,26 +7,18 @@ In every slot the amounts of the *next* slot are
 ((11) of the OgaSched paper): the decision of a slot is taken before its arrivals are known. The authors'
 published code looks at the arrivals first; ``peek=True`` does that, as an ablation.
 
-How a slot is computed: the sums per port and type that the previous pass left give the dominant type of
-each port and the norm of the gradient, hence the step; then one pass over the channels writes new
-amounts, slopes and sums (see `oga_kernels`; what lies where, `oga_lanes`). The pass is cut into blocks once,
-whatever the number of threads; each block has sums of its own, which are added in order, so results are the
-same, bit by bit, with any number of threads. Threads come from an executor and run compiled code that
-releases the interpreter's lock: numba's own layers either do not survive a fork or abort when entered twice.
-Small clusters are one block: handing over would take longer than the pass.
+How a slot is computed: the sums per port and type that the previous pass left give the dominant type of each port and
+the norm of the gradient, hence the step; then one pass over the channels writes new amounts, slopes and sums (see
+`oga_kernels`; what lies where, `oga_lanes`). The pass is cut into blocks once, whatever the number of threads, and the
+sums of the blocks are added in order: results are the same, bit by bit, with any number of threads. Threads come from
+an executor and run compiled code that releases the interpreter's lock: numba's own layers either do not survive a fork
+or abort when entered twice.
 
 The *theory* step is :math:`\eta_t = \mathrm{diam}(\mathcal{Y}) / (\|\nabla q\| \sqrt{T})`, OgaSched (26),
-with the bound OgaSched (25) in place of the diameter and the gradient of the slot itself: it does not
-change when all rewards are scaled. The proof of the bound OgaSched (14) takes one step for all slots, which
-this one is only as long as the norm of the gradient stays the same: with a port that seldom has a job and a small
-gradient otherwise its regret grows like T. The *theorem* step is that of the proof, the diameter over
-:math:`\sqrt{T}` times the largest norm of any gradient, OgaSched (22); for it (14) is proven, with at most one job a
-port and slot. Every other schedule is a function of the slot, counted from 1.
-
-References
-----------
-.. [OgaSched] Zhao, Deng, Xiang, Yan, Yin, Dustdar, Zomaya: Scheduling Multi-Server Jobs with Sublinear
-   Regrets via Online Learning.
+with the bound OgaSched (25) in place of the diameter and the gradient of the slot itself. The proof of the bound
+OgaSched (14) takes one step for all slots: with a port that seldom has a job and a small gradient otherwise the regret
+of the theory step grows like T. The *theorem* step is that of the proof, the diameter over :math:`\sqrt{T}` times the
+largest norm of any gradient, OgaSched (22); for it (14) is proven, with at most one job a port and slot.
 """
 
 from __future__ import annotations
@@ -59,16 +51,8 @@ _STEP: Final = Finite("[0, inf)")
 def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int | None = None) -> Schedule:
     r"""Return :math:`\eta_t = \eta_0 \, \delta^t`, the schedule of the authors' published code.
 
-    A decay above 1 makes steps grow, as the OgaSched paper tries in its Fig. 4(b).
-
-    Parameters
-    ----------
-    first : float
-        Step that the decay is applied to, >= 0.
-    decay : float
-        > 0.
-    horizon : int, optional
-        T: steps that outgrow 1e100 by then are refused now; without it, in their slot.
+    A decay above 1 makes steps grow, as the OgaSched paper tries in its Fig. 4(b); steps that outgrow 1e100 by
+    ``horizon`` are refused now, without it in their slot.
 
     Examples
     --------
@@ -119,38 +103,23 @@ _COUNTS = np.dtype(np.int64)
 
 
 class OgaSched:
-    r"""Online gradient ascent (see the module).
+    """Online gradient ascent (see the module).
 
     Parameters
     ----------
     cluster : BipartiteCluster
-        The cluster.
     horizon : int
         T, slots; only the theory step depends on it.
     step : "theory", "theorem", float or callable
         Size of the step: OgaSched (26), that of the proof of OgaSched (14), a constant, or a function of the slot,
-        counted from 1 (see the module).
+        counted from 1 (see the module). ``last_step`` is the one taken last.
     initial : array_like of float, shape (n_ports, n_instances, n_types)
         y(1), legal; default: what each instance has, in proportion to all requests, at most the request.
     peek : bool
         Ablation, not the paper's policy: ``allocate`` gets the slot's arrivals, takes everything from
         the ports without jobs, and ascends before it decides.
     threads : int
-        How many share a pass; results do not depend on it.
-
-    Attributes
-    ----------
-    name, observes : str
-        What results print; ``observes`` is "nothing", or "arrivals" with ``peek``.
-    last_step : float
-        The step taken last.
-    n_blocks : int
-        Parts of the cluster that threads can share.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``initial`` is not legal.
+        How many share a pass over ``n_blocks`` parts of the cluster; results do not depend on it.
 
     Examples
     --------

@@ -28,14 +28,9 @@ Places = NDArray[np.uint64]
 class LaneState:
     """Amounts, slopes and sums of a cluster in lanes (see the module), and other inputs of the kernels.
 
-    Attributes
-    ----------
-    amounts, slopes : ndarray of float
-        The state; padded.
-    sums : ndarray of float, shape (n_blocks, 3 * n_types * n_ports)
-        Of each block, by type and port: amounts, squares of slopes, squares of slopes less overhead.
-    columns : Columns
-        Which column lies where, and what it is.
+    ``amounts`` and ``slopes`` are padded; ``sums``, shape (n_blocks, 3 * n_types * n_ports), are those of each block,
+    by type and port: amounts, squares of slopes, squares of slopes less overhead; ``columns`` says which column lies
+    where.
     """
 
     def __init__(self, cluster: BipartiteCluster) -> None:

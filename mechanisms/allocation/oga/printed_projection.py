@@ -1,8 +1,8 @@
-"""The projection as the OgaSched paper prints it (lines 7 to 31 of Algorithm 1): not the projection on Y.
+"""The projection as the OgaSched paper prints it (lines 7 to 31 of Algorithm 1), to be compared with the exact one.
 
-It is here to be compared with the exact one, `projection`, which the policies use. As printed, the price of OgaSched
-(13) is not kept from falling below 0 where there is room, and no port but the first, of the largest amount, is ever
-held to its requirement. Amounts of the set B^2, which the text leaves as they were, are 0 here.
+As printed, the price of OgaSched (13) is not kept from falling below 0 where there is room, and no port but the first,
+of the largest amount, is ever held to its requirement. Amounts of the set B^2, which the text leaves as they were, are
+0 here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from marketsched.mechanisms.legal import Amount, legal
 
 @legal
 def printed_projection(point: ArrayLike, bounds: ArrayLike, capacity: Amount) -> NDArray[np.float64]:
-    """Return what Algorithm 1 makes of one column (an instance and a type).
-
-    Parameters
-    ----------
-    point, bounds : array_like of float, shape (n_ports,)
-        z and a of the ports.
-    capacity : float
-        c.
+    """Return what Algorithm 1 makes of the points and bounds, shape (n_ports,), of one column (an instance and a type).
 
     Examples
     --------

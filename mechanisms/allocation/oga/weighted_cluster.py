@@ -100,15 +100,7 @@ class WeightedCluster(BipartiteCluster):
 
 
 class WeightedOga(ProjectedAscent):
-    """OgaSched on a `WeightedCluster`: the steps of `OgaSched` from the exact gradient.
-
-    Parameters
-    ----------
-    cluster : WeightedCluster
-    horizon : int
-        T.
-    step : "theory", float or function of the slot
-        As of `OgaSched`.
+    """OgaSched on a `WeightedCluster`: the steps of `OgaSched`, but "theorem", from the exact gradient.
 
     Examples
     --------

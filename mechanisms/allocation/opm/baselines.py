@@ -1,10 +1,7 @@
 """Schedulers that OPM is compared with: fair, deadline-aware, and a fair one that sees the machines' state.
 
-All keep budgets strictly: a job gets no machine that costs more than what is left. The fourth
-baseline of the OPM paper, OPM without estimation, is ``Opm(..., estimate=False)``.
-
-The state-seeing scheduler is no rival: it knows which machines are available in the slot it
-decides on (``observes = "state"``), and is printed beside the others as an upper reference.
+All keep budgets strictly: a job gets no machine that costs more than what is left. They take what `MachineScheduler`
+takes. The fourth baseline of the OPM paper, OPM without estimation, is ``Opm(..., estimate=False)``.
 """
 
 from __future__ import annotations
@@ -24,8 +21,7 @@ class FairScheduler(MachineScheduler):
     """Shares machines equally among the jobs in the cluster whose budget has not run out.
 
     With ``J`` open jobs and ``M`` machines, every job gets ``M // J`` machines or one more, the same
-    ones as long as no job comes or goes; with more jobs than machines, jobs take turns. Takes
-    what `MachineScheduler` takes.
+    ones as long as no job comes or goes; with more jobs than machines, jobs take turns.
 
     Examples
     --------
@@ -60,17 +56,13 @@ class FairScheduler(MachineScheduler):
 class StateSeeingFair(FairScheduler):
     """Shares the machines that are available in the slot equally; an upper reference, not a rival.
 
-    A machine that is not available still does a little work, at the full price: it is shared, too,
-    but given only to jobs whose budget pays for a fair share of all machines until their deadline.
-    Parameters as in `MachineScheduler`. Before it decides, it observes the available machines, which no real
-    scheduler can.
+    It observes the available machines before it decides, which no real scheduler can. A machine that is not available
+    still does a little work, at the full price: it is shared, too, but given only to jobs whose budget pays for a fair
+    share of all machines until their deadline.
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation.opm.jobs import PowerUtility
-    >>> policy = StateSeeingFair([1.0, 1.0, 1.0, 1.0])
-    >>> policy.observes
-    'state'
+    See `FairScheduler`, which it extends.
     """
 
     name = "fair-seeing-state"
@@ -96,7 +88,7 @@ class StateSeeingFair(FairScheduler):
 class DeadlineAware(MachineScheduler):
     """Gives as many machines as it can pay to the job with the closest deadline, then to the next.
 
-    Ties go to the job with the lower label. Takes what `MachineScheduler` takes.
+    Ties go to the job with the lower label.
 
     Examples
     --------

@@ -1,21 +1,17 @@
-r"""Dependent rounding of shares to whole tasks: OPM (102)-(103) always hold, and expectations are the shares.
+"""Dependent rounding of shares to whole tasks: OPM (102)-(103) always hold, and expectations are the shares.
 
-The OPM paper rounds any fractional point of OPM (102)-(103) and says that constraints and expectations
-are kept. That is impossible for some points: two tasks of demand 0.6 and shares 0.8 each respect a
-capacity of 1, yet never fit together, so that no draw gives more than one of them. What can be
-rounded exactly is made precise here.
+The OPM paper rounds any fractional point of OPM (102)-(103). That is impossible for some points: two tasks of demand
+0.6 and shares 0.8 each respect a capacity of 1, yet never fit together. What can be rounded exactly is made precise
+here.
 
 On each machine the shares are laid end to end, tasks of large demand first, and cut into *places* of
-length 1. A draw fills a place with at most one of its tasks. Any such draw fits if the largest
-demands of the places sum to at most the capacity; that holds if
+length 1. A draw fills a place with at most one of its tasks. Any such draw fits if all shares sum to at most
+``floor(C_i / r_max)``, or their demands to at most ``C_i - r_max`` (r_max: largest demand there).
 
-- all shares sum to at most ``floor(C_i / r_max)``, or
-- their demands sum to at most ``C_i - r_max``
-
-(r_max: largest demand there). Tasks, split tasks, places and jobs then form a network with whole
-capacities. As long as a flow on it is not whole there is a cycle of fractional edges; it is
-shifted to one side or the other, as far as it goes, with probabilities that leave the mean unchanged
-(as in Gandhi et al., Dependent rounding, JACM 2006). Every node's flow ends at its floor or ceiling.
+Tasks, split tasks, places and jobs then form a network with whole capacities. As long as a flow on it is not whole
+there is a cycle of fractional edges; it is shifted to one side or the other, as far as it goes, with probabilities that
+leave the mean unchanged (as in Gandhi et al., Dependent rounding, JACM 2006). Every node's flow ends at its floor or
+ceiling.
 """
 
 from __future__ import annotations

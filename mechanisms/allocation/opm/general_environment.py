@@ -17,26 +17,12 @@ TOLERANCE = 1e-9  # relative, of a machine's load
 
 
 class GeneralEnvironment(MachineEnvironment):
-    """As `MachineEnvironment`, with demands, capacities and limits, OPM (102)-(103).
+    """As `MachineEnvironment`, with ``capacities``, shape (M,), and demands and limits of jobs, OPM (102)-(103).
 
     A decision is an array of tasks, shape (n, 2): label of the job and number of the machine. Every
     task of a machine delivers the machine's service rate and is charged its price; policies
     see the work of all tasks of each machine together. ``migrations`` counts tasks that stopped
     although their job is still in the cluster and can pay; ``idle`` machines without a task.
-
-    Parameters
-    ----------
-    jobs : MachineJobs
-        With demands and limits (1 and no limit where absent).
-    prices, availability, rng, speeds, slots
-        As in `MachineEnvironment`.
-    capacities : array_like of float, shape (M,)
-        C_i >= 0.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a job's demand is above every capacity.
 
     Examples
     --------

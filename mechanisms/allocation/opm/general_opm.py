@@ -1,14 +1,12 @@
-r"""OPM in the general setting of Section V-C: demands, capacities, and limits on tasks per job.
+"""OPM in the general setting of Section V-C: demands, capacities, and limits on tasks per job.
 
 A machine of capacity ``C_i`` holds several tasks, of demand ``r_j`` each, OPM (102); a job runs at most
 ``u_j`` tasks at once, OPM (103), and at most one on a machine. Dual and primal steps are those of
 `Opm`; shares are then projected (P5, `project_general`) and rounded (`dependent_rounding`).
 
-P5 as printed is too large a set: some of its points cannot be rounded with the right expectations
-by any algorithm (see `dependent_rounding`). Shares are therefore kept, on every machine, within the
-larger of two sets that can: ``sum_j z <= floor(C_i / r_max)``, or ``sum_j r_j z <= C_i - r_max``, where
-``r_max`` is the largest demand of an open job that fits on the machine. With equal demands the first
-set loses nothing against whole tasks.
+Some points of P5 as printed cannot be rounded with the right expectations (see `dependent_rounding`). Shares are
+therefore kept, on every machine, within the larger of two sets that can: ``sum_j z <= floor(C_i / r_max)``, or
+``sum_j r_j z <= C_i - r_max``, where ``r_max`` is the largest demand of an open job that fits on the machine.
 """
 
 from __future__ import annotations
@@ -59,18 +57,14 @@ def roundable_rules(demands: FLOATS, capacities: FLOATS) -> tuple[FLOATS, FLOATS
 
 
 class GeneralOpm(PrimalDual):
-    """OPM with demands, capacities and limits.
+    """OPM with demands, capacities and limits: parameters are those of `Opm`, and two more.
 
     Jobs are added with ``demand`` and ``limit``; decisions are lists of tasks.
 
     Parameters
     ----------
-    prices : array_like of float, shape (M,)
-        p_i, credits for one task in one slot; >= 0.
     capacities : array_like of float, shape (M,)
         C_i >= 0, in the unit of demands.
-    horizon, confidence, primal_step, dual_step, strict_budget, estimate, rng, slack, gamma, floor, known_rates
-        As in `Opm`.
     tolerance : float
         Of the projection, see `project_general`: shares are feasible whatever it is.
 
@@ -112,28 +106,14 @@ class GeneralOpm(PrimalDual):
     def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
         """Decide on the next slot, as `MachineScheduler.allocate`.
 
-        Returns
-        -------
-        ndarray of int, shape (n_tasks, 2)
-            Label of the job and number of the machine of every task, machine by machine.
+        Returns the tasks, shape (n_tasks, 2), machine by machine: label of the job and number of the machine.
         """
         self._begin_slot(arriving)
         self._decide()
         return self._tasks.copy()
 
     def update(self, work: ArrayLike) -> None:
-        """Learn from the work of the machines in the slot.
-
-        Parameters
-        ----------
-        work : array_like of float, shape (M,)
-            Work of all tasks of each machine together: at most 1 per task.
-
-        Raises
-        ------
-        EventError, InvalidParameterError
-            As `MachineScheduler.update`.
-        """
+        """Learn from the work of all tasks of each machine together, shape (M,): at most 1 per task."""
         super().update(work)
 
     def _checked_work(self, work: ArrayLike) -> FLOATS:

@@ -35,14 +35,7 @@ FLOOR = 1e-2  # work per slot; where the slope of a job that has done next to no
 
 @dataclass(frozen=True, slots=True)
 class PowerUtility:
-    """``f(X) = weight * X ** exponent`` for work ``X >= 0``.
-
-    Parameters
-    ----------
-    weight : float
-        v, credits for one unit of work; > 0.
-    exponent : float
-        beta, in (0, 1].
+    """``f(X) = weight * X ** exponent`` for work ``X >= 0``: credits for a unit of work, and beta in (0, 1].
 
     Examples
     --------
@@ -91,16 +84,13 @@ class JobOffer:
         B_j, credits.
     utility : PowerUtility
         f_j, of the work done by the deadline.
-    demand : float
-        r_j, units of a machine's capacity that one task takes; for `GeneralOpm`.
-    limit : int or None
-        u_j, most tasks in one slot; for `GeneralOpm`. None: one per machine.
+    demand, limit : float, int or None
+        r_j, units of a machine's capacity that one task takes, and u_j, most tasks in one slot (None: one per machine);
+        for `GeneralOpm`.
 
     Examples
     --------
-    >>> offer = JobOffer(3, deadline=9, budget=5.0, utility=PowerUtility(2.0, 0.5))
-    >>> offer.budget, offer.utility(9.0)
-    (5.0, 6.0)
+    See `FairScheduler`, whose ``add_job`` makes one.
     """
 
     job: Hashable
@@ -202,10 +192,7 @@ class OpenJobs:
     def release(self, slot: int) -> list[tuple[int, int]]:
         """Let jobs go that are done or whose deadline is before ``slot``.
 
-        Returns
-        -------
-        list of (int, int)
-            Moves ``(into, last)``, in order: column ``last``, the last one in use, was moved to ``into``.
+        Returns moves ``(into, last)``, in order: column ``last``, the last one in use, was moved to ``into``.
         """
         if not self._done and slot <= self._next_deadline:
             return []

@@ -73,20 +73,11 @@ class IndependentAvailability:
 
 
 class GammaAvailability:
-    """Available and unavailable periods in turn, Gamma distributed, each machine on its own.
+    """Available and unavailable periods in turn, Gamma distributed, each of ``n_machines`` on its own.
 
-    Slot t is the time from t - 1 to t; a machine's state in it is that at the slot's middle. The
-    process is stationary from the first slot on: the state is up with probability
-    ``E[up] / (E[up] + E[down])``, and the first period is the rest of a period met at a random time.
-
-    Parameters
-    ----------
-    n_machines : int
-        M.
-    rng : Generator, int or None
-        Owned by the process from now on.
-    up, down : (float, float)
-        Shape and scale (slots) of the periods' lengths.
+    ``up`` and ``down`` are shape and scale (slots) of the periods' lengths. A machine's state in a slot is that at the
+    slot's middle. The process is stationary from the first slot on: the first period is the rest of a period met at a
+    random time. It owns ``rng`` from now on.
 
     Examples
     --------
@@ -140,12 +131,7 @@ class GammaAvailability:
 
 
 class RecordedAvailability:
-    """Availability as recorded.
-
-    Parameters
-    ----------
-    available : array_like of bool or float, shape (slots, M)
-        Available part of each slot, in [0, 1]; see `availability_from_periods` for how to make it.
+    """Availability as recorded: the available part of each slot, in [0, 1], shape (slots, M).
 
     Examples
     --------
@@ -200,16 +186,9 @@ def availability_from_periods(
     slot_length: Positive,
     periods_are: Annotated[str, Named(("outages", "presence"))] = "outages",
 ) -> NDArray[np.float32]:
-    """Return the available part of every slot and machine from recorded periods.
+    """Return the available part of every slot and machine, shape (slots, n_machines), from recorded periods.
 
-    The interface for recorded data, one entry per period:
-
-    - LANL outages: ``machines`` the node number (0 to ``sys_nodes`` - 1) of one system, ``starts``
-      and ``ends`` = ``fail_start`` and ``fail_fixed`` as time since the chosen origin; overlapping
-      outages need not be merged. ``periods_are="outages"``.
-    - Spot fleets: ``machines`` the number of the node in order of its ``add`` event, ``starts`` and
-      ``ends`` the times of ``add`` and ``remove`` (the end of the record where it was never
-      removed). ``periods_are="presence"``.
+    Overlapping periods count once, and need not be merged.
 
     Parameters
     ----------
@@ -223,11 +202,6 @@ def availability_from_periods(
         In the unit of the times.
     periods_are : str
         "outages" (available outside the periods) or "presence" (available inside them).
-
-    Returns
-    -------
-    ndarray of float32, shape (slots, n_machines)
-        Part of the slot covered, overlaps counted once.
 
     Examples
     --------

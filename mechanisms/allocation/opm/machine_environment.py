@@ -2,8 +2,7 @@
 
 In slot t the jobs that arrived in slot t - 1 are announced; a policy gives machines to jobs; every
 machine delivers its service rate theta_i(t) to the job it was given to, OPM (1), and charges its
-price. Policies observe only the work of the machines they used. A policy that observes
-"state" is shown beforehand which machines are available (an upper reference, see `opm_baselines`).
+price. Policies observe only the work of the machines they used.
 
 Measures of every slot:
 
@@ -68,11 +67,6 @@ class MachineEnvironment:
         that is available for a part of the slot gets that part of the one and the rest of the other.
     slots : int or None
         T; None: the last deadline.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the availability does not last.
 
     Examples
     --------

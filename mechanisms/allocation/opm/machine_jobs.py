@@ -14,12 +14,10 @@ from marketsched.mechanisms.errors import InvalidParameterError
 
 @dataclass(frozen=True, slots=True)
 class MachineJobs:
-    """N jobs, job j in place j of every array; the interface for recorded jobs.
+    """N jobs, job j in place j of every array; arrays are copied and read-only.
 
-    Times are whole slots: a job that arrives in slot ``a`` (0: before the first) may run in slots
-    ``a + 1`` to its deadline. From the Google trace: ``arrivals = floor(submit_s / slot_length)``,
-    ``deadlines = arrivals + max(1, ceil(run_s / slot_length))`` as in the paper, which takes both from the
-    trace. Arrays are copied and read-only.
+    Times are whole slots: a job that arrives in slot ``a`` (0: before the first) may run in slots ``a + 1`` to its
+    deadline.
 
     Parameters
     ----------
@@ -29,10 +27,8 @@ class MachineJobs:
         B_j > 0, credits.
     weights, exponents : array_like of float, shape (N,)
         v_j > 0 and beta_j in (0, 1] of f_j(X) = v_j X^beta_j.
-    demands : array_like of float, shape (N,), or None
-        r_j > 0 of the general setting; None: 1 each.
-    limits : array_like of int, shape (N,), or None
-        u_j >= 1 of the general setting; None: no limit.
+    demands, limits : array_like, shape (N,), or None
+        r_j > 0 and u_j >= 1 of the general setting; None: 1 each, and no limit.
 
     Examples
     --------

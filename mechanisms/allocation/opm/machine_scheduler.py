@@ -19,12 +19,7 @@ from marketsched.mechanisms.legal import Count, legal
 class MachineScheduler(ABC):
     """A policy over machines and jobs: `add_job`, `allocate`, `update`, slot by slot from slot 1.
 
-    Parameters
-    ----------
-    prices : array_like of float, shape (M,)
-        p_i, credits for one slot of a machine; >= 0.
-    horizon : int or None
-        T, last slot; None: no last slot.
+    ``prices``, shape (M,), are the p_i, credits for one slot of a machine; ``horizon`` is T, None: no last slot.
     """
 
     core: ClassVar[str] = "opm"
@@ -71,26 +66,8 @@ class MachineScheduler(ABC):
     ) -> None:
         """Take in a job; it may run from the next slot that is allocated, up to its deadline.
 
-        Parameters
-        ----------
-        job : hashable
-            Its name, not used before. A whole number >= 0 is the job's label in decisions; any other name is given
-            a label that is free, see `label`.
-        deadline : int
-            d_j, last slot in which it may run; beyond the horizon, it is there until the horizon.
-        budget : float
-            B_j, credits, > 0.
-        utility : PowerUtility
-            f_j.
-        demand, limit : float, int or None
-            See `JobOffer`; of no meaning where every machine holds one task.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the deadline is in the past.
-        EventError
-            If there was a job of this name before.
+        Arguments are those of `JobOffer`; ``demand`` and ``limit`` are of no meaning where every machine holds one
+        task. EventError if there was a job of this name before.
         """
         self._add(JobOffer(job, deadline, budget, utility, demand, limit))
 
@@ -111,26 +88,13 @@ class MachineScheduler(ABC):
         ------
         EventError
             If the work of the last slot is not known yet, or the horizon is over.
-        InvalidParameterError
-            If the name or a number of an arriving job is not legal, or its deadline is in the past.
         """
         self._begin_slot(arriving)
         self._decide()
         return self._decision.copy()
 
     def update(self, work: ArrayLike) -> None:
-        """Learn from the work of the machines in the slot.
-
-        Parameters
-        ----------
-        work : array_like of float, shape (M,)
-            Work delivered by each machine, in [0, 1]; what stands at an idle machine is ignored.
-
-        Raises
-        ------
-        EventError
-            If no slot is open.
-        """
+        """Learn from the work of the machines in the slot, shape (M,), in [0, 1]; idle machines are ignored."""
         if self._played:
             raise EventError(f"update after slot {self.slot}: expected allocate() first")
         self._learn(self._checked_work(work))

@@ -1,4 +1,4 @@
-r"""The optimum with all jobs and service rates known: the benchmark of OPM (6)-(7).
+"""The optimum with all jobs and service rates known: the benchmark of OPM (6)-(7).
 
 P1 with ``theta_i`` in place of ``theta_i(t)`` and fractional shares is a concave program. Rates do
 not change over time, so that only the time matters which machines of one kind (same price, same
@@ -8,13 +8,12 @@ rate) give to a job between two arrivals or deadlines:
     s.t. sum_j y[j,c,k] <= (machines of kind c) * (slots of interval k),  sum p_c y[j,c,k] <= B_j,  y >= 0.
 
 ``F_j`` is concave in one number, so a linear program with tangents of ``F_j`` bounds it from above,
-and every solution tells where the next tangents belong (Kelley's method). The result is certified
-without trust in the solver: the value is that of a plan repaired to be feasible to the last digit
-but rounding; the bound is the Lagrangian dual at the solver's multipliers, computed here:
+and every solution tells where the next tangents belong (Kelley's method). The value is that of a plan repaired to be
+feasible; the bound is the Lagrangian dual at the solver's multipliers, computed here:
 
     sum w[i,k] T_k + sum kappa_j B_j + sum_j max_X (F_j(X) - s_j X),  w[i,k] = max_j (s_j theta_i - kappa_j p_i)^+,
 
-over machines i as they are, for any s, kappa >= 0: those of the solver here. Machines that differ may therefore be put
+over machines i as they are, for any s, kappa >= 0. Machines that differ may therefore be put
 together into a few kinds, each with its mean rate and price. A plan for kinds gives every machine of a kind the same
 shares, does the same work at the same cost, and is feasible; the bound holds for the machines themselves.
 """
@@ -75,16 +74,13 @@ def offline_optimum(
     Parameters
     ----------
     jobs : MachineJobs
-        All jobs.
     prices, rates : array_like of float, shape (M,)
         p_i >= 0 and theta_i in [0, 1].
     objective : str
         "utility": sum of f_j(X_j), as P1 says and OPM (7) refers to. "per-slot": sum of
         (d_j - a_j) f_j(X_j / (d_j - a_j)), the terms of OPM (6); the same plan for a single job.
-    tolerance : float
-        Relative gap at which to stop.
-    max_programs : int
-        Linear programs solved at most.
+    tolerance, max_programs : float, int
+        Relative gap at which to stop, and linear programs solved at most.
     most_kinds : int or None
         More kinds are grouped into this many by similar rates. The plan is then not quite the best; the bound still
         holds. The search ends once more programs bring less than a tenth of the tolerance; the gap, which

@@ -12,7 +12,7 @@ In slot t, Algorithm 1 of the OPM paper (OPS; with several jobs OPM, Section V):
 The gradient of the Lagrangian OPM (68) at slot t - 1 is ``rate_i * f_j'(average) - lambda_j * p_i``,
 the average being the job's estimated fractional work per slot so far: the factors t - a_j cancel.
 As f_j' may be infinite at 0, averages below ``floor`` count as ``floor``. A job begins with shares 0 and
-multiplier 0. With a single job OPM (20), (18), (19) and (21) are what is left: see `Ops`.
+multiplier 0. With a single job OPM (20), (18), (19) and (21) are what is left.
 
 The theory wants prices of at most 1. Prices above are divided by the highest one in the primal
 and dual steps, budgets alike (``price_scale``); what a job spends is always counted in credits.
@@ -57,8 +57,8 @@ class Opm(PrimalDual):
         p_i, credits for one slot of a machine; >= 0. Above 1, see the module.
     horizon : int
         T, last slot.
-    confidence : float
-        delta, in (0, 1); see gamma.
+    confidence, gamma : float, float or None
+        delta, and the weight of exploration; None: ln(M T / delta).
     primal_step, dual_step : float or None
         alpha and mu; None: 1 / (2 sqrt(T)) and sqrt(T) / M, as in Theorem 3.
     strict_budget : bool
@@ -69,9 +69,7 @@ class Opm(PrimalDual):
     rng : Generator, int or None
         For the draws: one uniform number per machine and slot.
     slack : float
-        epsilon, in [0, 1): share of the budget per slot that the multipliers keep back.
-    gamma : float or None
-        Weight of exploration; None: ln(M T / delta).
+        epsilon: share of the budget per slot that the multipliers keep back.
     floor : float
         Work per slot below which the slope of a utility is taken as at this.
     known_rates : array_like of float, shape (M,), or None
@@ -82,11 +80,6 @@ class Opm(PrimalDual):
     threads : int
         1, or 2: half of the machines each, if jobs times machines are at least 200,000. The results
         are the same to the last bit.
-
-    Attributes
-    ----------
-    gamma, primal_step, dual_step, slack, price_scale : float
-        What is used.
 
     Examples
     --------
@@ -104,12 +97,8 @@ class Opm(PrimalDual):
     def fractional(self) -> NDArray[np.float64]:
         """Shares x(t) of the last allocated slot, shape (highest label + 1, M): the row of a job is its label.
 
-        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone.
-
-        Raises
-        ------
-        TooLargeError
-            If labels are so large that the array would have more than 2**28 entries.
+        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone. TooLargeError if labels
+        are so large that the array would have more than 2**28 entries.
         """
         labels = self.open_jobs
         n_rows = self._highest + 1

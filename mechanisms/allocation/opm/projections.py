@@ -70,14 +70,12 @@ def project_general(
 
     Parameters
     ----------
-    points : array_like of float, shape (n_jobs, M)
-        y.
+    points, top : array_like of float, shape (n_jobs, M)
+        y, and the upper ends of the box, >= 0; None: 1.
     demands : array_like of float, shape (n_jobs,) or (n_jobs, M)
         r_j > 0; or a weight w[j,i] > 0 for every machine.
     capacities, limits : array_like of float, shapes (M,) and (n_jobs,)
         C_i and u_j >= 0; limits above M do not bind.
-    top : array_like of float, shape (n_jobs, M), or None
-        Upper ends of the box, >= 0; None: 1.
     start : (ndarray, ndarray) or None
         Multipliers of machines and jobs to begin with, such as those of the slot before.
     tolerance : float

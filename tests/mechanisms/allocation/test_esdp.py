@@ -165,43 +165,6 @@ def test_absent_ports_are_switched_off_or_not_planned_for():
     assert gained > 10  # it is not the same thing
 
 
-def test_with_room_for_all_everything_present_is_used():
-    policy = Esdp(np.ones((5, 3), int), [5, 5, 9], [0, 0, 1, 1, 2], alpha=1.0)
-    for arrivals in itertools.product((False, True), repeat=3):
-        used = policy.allocate(arrivals)
-        assert used.tolist() == [arrivals[port] for port in (0, 0, 1, 1, 2)]
-        policy.update(used, np.where(used, 0.5, 0.0))
-
-
-def test_every_channel_is_tried_before_any_is_repeated():
-    policy = Esdp(np.ones((6, 1), int), [2], [0, 0, 1, 1, 2, 2])
-    uses = np.zeros(6, int)
-    for _ in range(3):
-        used = policy.allocate([True] * 3)
-        uses += used
-        policy.update(used, np.where(used, 1.0, 0.0))
-    assert uses.tolist() == [1] * 6
-
-
-def test_allocate_changes_nothing_and_inputs_stay_as_they_are():
-    rng = np.random.default_rng(4)
-    policy = small_policy(rng)
-    before = policy.statistics.counts.copy(), policy.statistics.totals.copy(), policy.statistics.slot
-    arrivals = np.array([True, False, True])
-    arrivals.setflags(write=False)
-    assert policy.allocate(arrivals).tolist() == policy.allocate(arrivals).tolist()
-    assert policy.statistics.counts.tolist() == before[0].tolist()
-    requests = np.array([[1], [1]])
-    other = Esdp(requests, [1], [0, 1])
-    requests[:] = 9
-    assert other.channels.requests.tolist() == [[1], [1]]
-
-
-def test_names_say_what_differs_from_the_paper():
-    assert Esdp([[1]], [1], [0]).name == "esdp"
-    assert Esdp([[1]], [1], [0], exploration="log", arrivals="plan").name == "esdp (g log, plans present ports)"
-
-
 BAD = [
     ({"requests": [[3], [1]]}, r"requests\[0, 0\] = 3 is above capacities\[0\] = 2"),
     ({"requests": [[1], [-1]]}, r"requests\[1, 0\] = -1"),
@@ -222,11 +185,6 @@ BAD = [
 def test_bad_parameters_are_named(wrong, said):
     with pytest.raises(InvalidParameterError, match=said):
         Esdp(**{"requests": [[1], [1]], "capacities": [2], "ports": [0, 1], **wrong})
-
-
-def test_unknown_names_list_the_known_ones():
-    refused(lambda: Esdp([[1]], [1], [0], slack="fig7"), "loglog", error=InvalidParameterError)
-    refused(lambda: Esdp([[1]], [1], [0], exploration="fig8"), "equation", error=InvalidParameterError)
 
 
 def test_a_table_too_large_says_how_large():
@@ -255,15 +213,3 @@ def test_bad_feedback_is_named_and_changes_nothing(selected, utilities, said):
     with pytest.raises(InvalidParameterError, match=said):
         policy.update(selected, utilities)
     assert (policy.statistics.slot, policy.statistics.counts.tolist()) == (1, [0, 0])
-
-
-@pytest.mark.parametrize("arrivals", [[True], [True, True, True], [2, 0], [np.nan, 0], "ab"])
-def test_bad_arrivals_are_named(arrivals):
-    with pytest.raises(InvalidParameterError, match="arrivals"):
-        Esdp([[1], [1]], [2], [0, 1], n_ports=2).allocate(arrivals)
-
-
-def test_ports_without_channels_may_have_jobs():
-    assert Esdp([[1], [1]], [2], [0, 1]).allocate([True, False, True, True]).tolist() == [True, False]
-    with pytest.raises(InvalidParameterError, match="expected at least 2 ports"):
-        Esdp([[1], [1]], [2], [0, 1]).allocate([True])

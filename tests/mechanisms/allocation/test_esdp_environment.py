@@ -11,21 +11,17 @@ from marketsched.mechanisms.allocation import (
     Channels,
     Cucb,
     Esdp,
-    FollowTheLeader,
     GaussianUtilities,
     HighestUtilityFirst,
     LongestWaitingFirst,
-    LowestCostFirst,
     RecordedArrivals,
     RecordedUtilities,
     TrueMeanOracle,
     play_slots,
     published_channels,
 )
-from marketsched.mechanisms.allocation.esdp.channel_utilities import relative_speeds
 from marketsched.mechanisms.errors import DecisionError
 from peeking import find_peeking
-from refusals import refused
 
 
 def recorded_world(utilities, arrivals, requests=((1,), (1,)), capacities=(1,), ports=(0, 1)):
@@ -98,30 +94,6 @@ def test_policies_do_not_look_ahead(make):
     assert find_peeking((policies[0], worlds[0]), (policies[1], worlds[1]), 8) is None
 
 
-def test_a_policy_that_looks_is_caught():
-    class Peeking(Esdp):
-        def __init__(self, future):
-            super().__init__([[1], [1]], [1], [0, 1])
-            self.future = future
-
-        def allocate(self, arrivals):
-            best = np.argmax(self.future[self.statistics.slot])
-            return np.arange(2) == best
-
-    utilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
-    changed = np.array([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
-    pairs = [(Peeking(u), recorded_world(u, np.ones((3, 2), int))) for u in (utilities, changed)]
-    assert find_peeking(*pairs, 2) == 2
-
-
-def test_policies_that_observe_nothing_are_not_offered_anything():
-    class Blind:
-        name, observes = "blind", "nothing"
-
-    with pytest.raises(InvalidParameterError, match="offers arrivals"):
-        play_slots(Blind(), recorded_world([[0.5, 0.5]], [[1, 1]]))
-
-
 def test_means_of_cut_off_gaussians_are_exact():
     rng = np.random.default_rng(4)
     mu, sigma, costs = rng.uniform(0.0, 1.5, 12), rng.uniform(0.01, 0.8, 12), rng.uniform(0, 1, 12)
@@ -162,11 +134,6 @@ def test_bad_samples_are_named(samples, said):
         RecordedUtilities(samples)
 
 
-@pytest.mark.parametrize("times", [[], [[]], [[0.0, 1.0]], [[1.0, math.inf]]])
-def test_times_that_are_no_times_are_named(times):
-    refused(lambda: relative_speeds(times), "times", error=InvalidParameterError)
-
-
 def test_environments_whose_parts_disagree_are_refused():
     channels, utilities = Channels([[1], [1]], [1], [0, 1]), RecordedUtilities([[0.5], [0.5]])
     oracle = TrueMeanOracle(channels, utilities.means)
@@ -192,58 +159,3 @@ def test_published_instances_have_the_papers_parameters():
     assert np.mean(sizes) == pytest.approx(32, abs=4.5 * 5.37 / math.sqrt(40))
     with pytest.raises(InvalidParameterError, match=r"requests\[1\] = 3"):
         published_channels(np.random.default_rng(0), requests=(1, 3))
-
-
-def test_recorded_mini_batch_times_make_an_environment(data_folder):
-    table = np.genfromtxt(data_folder / "pai2020_minibatch_jobs.csv", delimiter=",", names=True)
-    utilities, ports = [], []
-    for port in range(4):
-        times = [table["batch_time_norm"][(table["job"] == port + 1) & (table["worker"] == w)] for w in range(10)]
-        utilities += relative_speeds(times)
-        ports += [port] * 10
-    channels = Channels(np.ones((40, 1), int), [4], ports)
-    source = RecordedUtilities(utilities)
-    world = ChannelEnvironment(
-        channels, RecordedArrivals(np.ones((60, 4), int)), source, TrueMeanOracle(channels, source.means)
-    )
-    assert source.means.min() > 0.0
-    record = play_slots(FollowTheLeader(channels.requests, channels.capacities, channels.ports), world)
-    assert record.total("regret") >= 0.0
-    assert record.slots == 60
-
-
-def interval(differences):
-    """Return the 99 % confidence interval of a mean."""
-    from scipy.stats import t
-
-    half = t.ppf(0.995, len(differences) - 1) * np.std(differences, ddof=1) / math.sqrt(len(differences))
-    return np.mean(differences) - half, np.mean(differences) + half
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_learning_pays_against_every_baseline_over_twenty_seeds():
-    shares = {name: [] for name in ("planning", "paper", "hauf", "lcf", "lwtf", "leader")}
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        instance = published_channels(rng)
-        world, space = instance.environment(rng), arguments(instance)
-        ports = {"n_ports": 8}
-        policies = {
-            "planning": Esdp(*space, exploration="log", arrivals="plan", **ports),
-            "paper": Esdp(*space, **ports),
-            "hauf": HighestUtilityFirst(*space, **ports),
-            "lcf": LowestCostFirst(*space, instance.costs, **ports),
-            "lwtf": LongestWaitingFirst(*space, **ports),
-            "leader": FollowTheLeader(*space, **ports),
-        }
-        for name, policy in policies.items():
-            record = play_slots(policy, world, 2000)
-            shares[name].append(record.total("expected") / record.total("oracle"))
-    shares = {name: np.array(values) for name, values in shares.items()}
-    for baseline in ("hauf", "lcf", "lwtf", "paper"):
-        assert interval(shares["planning"] - shares[baseline])[0] > 0.0
-    assert interval(shares["paper"] - shares["lwtf"])[0] > 0.0
-    # And what the paper does not compare with: the exact knapsack on plain means is better than ESDP.
-    assert interval(shares["leader"] - shares["planning"])[0] > 0.0

@@ -116,24 +116,3 @@ def test_oracle_and_index_policies_select_exactly():
             indices = np.minimum(seen.totals / 3 + bonus, 1.0)
             attained = indices[policy.allocate(arrivals)].sum()
             assert attained == pytest.approx(best_sum(channels, indices, present), rel=1e-12)
-
-
-@pytest.mark.parametrize("policy_class", [Cucb, FollowTheLeader])
-def test_references_try_every_channel_once_first(policy_class):
-    policy = policy_class(np.ones((6, 1), int), [2], [0] * 6)
-    uses = np.zeros(6, int)
-    for _ in range(3):
-        used = policy.allocate([True])
-        uses += used
-        policy.update(used, used * 1.0)
-    assert uses.tolist() == [1] * 6
-
-
-def test_thompson_sampling_finds_the_better_of_two_channels():
-    rng = np.random.default_rng(3)
-    policy = ThompsonSampling([[1], [1]], [1], [0, 0], rng=4)
-    for _ in range(600):
-        used = policy.allocate([True])
-        policy.update(used, np.where(used, (rng.random(2) < [0.8, 0.2]) * 1.0, 0.0))
-    # Used 30 times, the worse one's posterior mean has a deviation of .07: far below .8.
-    assert policy.statistics.counts[1] < 60

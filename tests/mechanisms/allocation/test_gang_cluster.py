@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from draws import many
 from gangs import counted_tasks, naive_reward, random_allocation, random_gang, repaired_of, reward_of, violations
 from marketsched.mechanisms import InvalidParameterError
-from marketsched.mechanisms.allocation import BipartiteCluster, GangCluster
+from marketsched.mechanisms.allocation import GangCluster
 from marketsched.mechanisms.allocation.oga.fixed_allocation import best_fixed_allocation
 
 SEEDS = st.integers(0, 2**32)
@@ -62,18 +62,6 @@ def test_the_reward_is_the_formulas(seed, other):
     assert reward_of(gang, counts, y) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_jobs_of_one_task_are_the_cluster_without_gangs():
-    rng = np.random.default_rng(2)
-    requirements, capacities = rng.uniform(1, 5, (3, 2)), rng.uniform(1, 5, (4, 2))
-    channels = np.ones((3, 4), bool)
-    gang = GangCluster(list(requirements[:, None, :]), capacities, channels, [1, 1, 1], "log", 1.0, 0.25)
-    plain = BipartiteCluster(requirements, capacities, channels, "log", 1.0, 0.25)
-    y = random_allocation(gang, 3)
-    assert reward_of(gang, [1, 0, 1], y) == pytest.approx(plain.reward([1, 0, 1], y), rel=1e-14)
-    assert np.array_equal(repaired_of(gang, y), y)
-
-
 @settings(deadline=None, max_examples=many(60))
 @given(SEEDS, SEEDS)
 def test_tasks_merge_into_ports_and_ports_split_into_tasks(seed, other):
@@ -114,24 +102,6 @@ def test_tasks_merge_into_ports_and_ports_split_into_tasks(seed, other):
 def test_repairs_by_hand(tasks, minimum, capacity, share, before, after):
     gang = line(tasks, minimum, capacity, share)
     assert amounts(repaired_of(gang, column(*before))) == after
-
-
-def test_the_most_complete_tasks_are_completed():
-    gang = line([[2, 2, 2]], [2], 5, share=1.0)
-    assert amounts(repaired_of(gang, column(0.5, 1.0, 2.0))) == [0, 2, 2]
-
-
-def test_freed_capacity_is_offered_to_later_ports():
-    gang = line([[4, 4], [3, 3, 3]], [2, 3], 9, share=1.0)
-    assert amounts(repaired_of(gang, column(4, 3, 1, 1, 0))) == [
-        4,
-        4,
-        0,
-        0,
-        0,
-    ]  # lacks one: first, leaves too little
-    gang = line([[6, 6], [3, 3, 3]], [2, 3], 9, share=1.0)
-    assert amounts(repaired_of(gang, column(6, 1, 2, 0, 0))) == [0, 0, 3, 3, 3]  # fails, and makes room
 
 
 @settings(deadline=None, max_examples=many(300))

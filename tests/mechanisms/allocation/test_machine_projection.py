@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from machine_shares import project_machines, to_blocks
+from machine_shares import project_machines
 from marketsched.mechanisms.allocation.opm.general_opm import roundable_rules
-from marketsched.mechanisms.allocation.opm.projections import from_blocks, project_general
+from marketsched.mechanisms.allocation.opm.projections import project_general
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError
 from refusals import refused
 
@@ -49,30 +49,6 @@ def test_p4_agrees_with_cvxpy(scale):
     np.testing.assert_allclose(project_machines(y), z.value, atol=2e-6)
 
 
-def test_p4_of_one_job_clips():
-    y = np.random.default_rng(0).normal(0.5, 1.0, (1, 300))
-    np.testing.assert_array_equal(project_machines(y), np.clip(y, 0.0, 1.0))
-
-
-def test_p4_leaves_legal_shares_as_they_are_and_is_idempotent():
-    y = np.random.default_rng(1).dirichlet(np.ones(6), 257).T * 0.9
-    np.testing.assert_array_equal(project_machines(y), y)
-    z = project_machines(np.random.default_rng(2).normal(0.0, 2.0, (6, 257)))
-    np.testing.assert_allclose(project_machines(z), z, atol=1e-15)
-
-
-def test_p4_with_equal_shares_and_huge_ones():
-    np.testing.assert_allclose(project_machines(np.full((8, 3), 5.0)), np.full((8, 3), 0.125), rtol=1e-15)
-    np.testing.assert_allclose(project_machines([[1e9], [1e9 + 0.5], [-1e9]]), [[0.25], [0.75], [0.0]], atol=1e-6)
-    assert project_machines(np.zeros((0, 4))).shape == (0, 4)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 8), (5, 9), (4, 128), (2, 300)])
-def test_blocks_hold_what_was_put_in(shape):
-    dense = np.random.default_rng(0).random(shape)
-    np.testing.assert_array_equal(from_blocks(to_blocks(dense), *shape), dense)
-
-
 def general_instance(seed, n_jobs, n_machines, top):
     rng = np.random.default_rng(seed)
     y = rng.normal(0.5, 0.7, (n_jobs, n_machines))
@@ -104,20 +80,6 @@ def test_p5_is_feasible_and_certified_by_a_dual_bound_computed_here(seed):
     dual = 0.5 * ((best - y) ** 2).sum() + rho @ (demands @ best - room) + sigma @ (best.sum(axis=1) - limits)
     primal = 0.5 * ((z - y) ** 2).sum()
     assert dual <= primal + 1e-12 and primal - dual == pytest.approx(found.gap, abs=1e-10)
-
-
-def test_p5_with_one_task_per_machine_is_p4():
-    y = np.random.default_rng(3).normal(0.3, 0.6, (5, 30))
-    found = project_general(y, np.ones(5), np.ones(30), np.full(5, np.inf))
-    np.testing.assert_allclose(found.shares, project_machines(y), atol=1e-9)
-
-
-def test_p5_from_the_multipliers_of_a_near_point_is_the_same_and_quicker():
-    y, demands, room, limits, _ = general_instance(11, 20, 30, False)
-    first = project_general(y, demands, room, limits)
-    again = project_general(y, demands, room, limits, start=(first.machine_prices, first.job_prices))
-    np.testing.assert_allclose(again.shares, first.shares, atol=1e-6)
-    assert again.sweeps < first.sweeps
 
 
 def test_p5_that_may_not_sweep_enough_says_so():

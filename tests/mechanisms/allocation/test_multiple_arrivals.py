@@ -11,7 +11,6 @@ from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import (
     BinomialArrivals,
-    BipartiteCluster,
     ClusterEnvironment,
     OgaSched,
     PortCopies,
@@ -20,7 +19,6 @@ from marketsched.mechanisms.allocation import (
     small_integer_instance,
 )
 from marketsched.mechanisms.allocation.port_copies import CopiedArrivals
-from refusals import refused
 
 
 def gain_of(code, alpha, y):
@@ -48,19 +46,6 @@ def reward_by_the_formula(cluster, most, counts, y):
     return total
 
 
-def test_one_reward_by_hand():
-    cluster = BipartiteCluster([[2.0, 1.0], [3.0, 0.0]], [[4.0, 1.0]], [[True], [True]], "linear", 1.0, [0.25, 0.5])
-    copies = PortCopies([2, 1])
-    three = copies.replicate(cluster)
-    y = np.array([[[1.0, 0.5]], [[2.0, 0.5]], [[1.0, 0.0]]])  # jobs 1 and 2 of port 0, job 1 of port 1
-    worth = [1.5 - 0.25, 2.5 - 0.5, 1.0 - 0.25]
-    for counts, expected in [([1, 0], worth[0]), ([2, 0], sum(worth[:2])), ([1, 1], worth[0] + worth[2]), ([0, 0], 0)]:
-        assert three.reward(copies.presence(counts), y) == pytest.approx(expected, abs=1e-15)
-    three.check_allocation(y)
-    y[0, 0, 0] = 1.5  # copies share the instance: 4.5 > 4
-    refused(lambda: three.check_allocation(y), "instance 0, type 0 sums to 4.5", error=InvalidParameterError)
-
-
 @settings(deadline=None, max_examples=many(60))
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any))
 def test_the_reward_is_the_formulas(seed, most):
@@ -78,13 +63,6 @@ def test_the_reward_is_the_formulas(seed, most):
     assert (gain - overhead).sum() == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert not (gain - overhead)[counts[copies.ports] == 0].any()
     assert (y.sum(axis=0) <= cluster.capacities + 1e-9).all()
-
-
-def test_one_job_per_port_is_the_cluster_itself():
-    cluster = small_integer_instance(np.random.default_rng(4))
-    copied = PortCopies(np.ones(4)).replicate(cluster)
-    for name in ("requirements", "capacities", "channels", "gain", "alpha", "overhead"):
-        assert np.array_equal(getattr(copied, name), getattr(cluster, name))
 
 
 def test_native_ogasched_plays_several_jobs_per_port():

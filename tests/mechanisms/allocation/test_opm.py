@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from marketsched.cores.papers.opm_growth import fit_bound, regret_scale
+from marketsched.cores.papers.opm_growth import fit_bound
 from marketsched.mechanisms.allocation import Opm, PowerUtility
-from marketsched.mechanisms.allocation.opm.general_opm import GeneralOpm
-from marketsched.mechanisms.allocation.opm.kernels import BUDGET, DONE, N_FIELDS, execute_kernel, upper_rates_kernel
-from marketsched.mechanisms.allocation.opm.primal_dual import exploration, theory_steps
-from marketsched.mechanisms.errors import EventError, InvalidParameterError, TooLargeError
-from naive_opm import NaiveOpm, estimate
+from marketsched.mechanisms.allocation.opm.kernels import BUDGET, DONE, N_FIELDS, execute_kernel
+from marketsched.mechanisms.errors import EventError, InvalidParameterError
+from naive_opm import NaiveOpm
 from refusals import refused
 
 
@@ -22,23 +20,6 @@ def play(opm, rng, slots, on_slot=lambda decision, work: None):
         opm.update(work)
         decisions.append(decision)
     return np.array(decisions)
-
-
-def test_rates_by_hand():
-    # Machine 0: never used. Machine 1: 3 tasks, work 2.0: mean 0.5, radius sqrt(0.5 * 0.02 / 4) + 0.02 / 4 = 0.055.
-    rates = np.empty(2)
-    upper_rates_kernel(np.array([0.0, 2.0]), np.array([0.0, 3.0]), 0.02, rates)
-    np.testing.assert_allclose(rates, [0.04, 0.61])
-    upper_rates_kernel(np.zeros(2), np.zeros(2), 20.0, rates)
-    assert rates.tolist() == [1.0, 1.0]
-
-
-def test_theory_by_hand():
-    assert exploration(10, 100, 0.05) == pytest.approx(np.log(20_000))
-    assert theory_steps(10, 400) == (0.025, 2.0)
-    # ln(20) * sqrt(30) + sqrt(2) * (9 + 2 * 3) / 1 with budgets per slot of 2 and 1, and three machines
-    assert fit_bound([20.0, 10.0], [10, 10], 3, 0.05) == pytest.approx(np.log(20) * 30**0.5 + 2**0.5 * 15)
-    np.testing.assert_allclose(regret_scale([100.0], 10, 0.05), [10 * np.sqrt(100 * np.log(20_000))])
 
 
 @pytest.mark.slow_after(3)
@@ -103,12 +84,6 @@ def test_kept_draws_follow_the_shares_and_move_no_machine_whose_shares_stay(redr
     np.testing.assert_allclose(opm.open_fractional, 0.5)
     assert abs(np.count_nonzero(decisions[-1]) - 200) < 50  # five standard deviations
     assert (decisions[-1] == decisions[-2]).all() == (not redraw)
-
-
-def test_kept_draws_are_for_machines_of_one_task():
-    refused(
-        lambda: GeneralOpm([1.0], [2.0], 10, redraw=False), "machines hold several tasks", error=InvalidParameterError
-    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -177,42 +152,6 @@ def test_prices_above_1_are_scaled_with_budgets_and_spending_is_counted_in_credi
     assert four.price_scale == 4.0 and four.fit == pytest.approx(4.0 * one.fit)
 
 
-def test_a_job_with_no_work_yet_has_a_finite_slope():
-    opm = Opm([1.0], 10, primal_step=1e-3, rng=0, floor=1e-4)
-    opm.add_job(0, 10, 5.0, PowerUtility(1.0, 0.5))
-    opm.allocate()
-    np.testing.assert_allclose(opm.fractional, [[1e-3 * 0.5 * 100.0]])
-
-
-def test_same_seed_same_decisions_and_inputs_unchanged():
-    prices = np.array([0.4, 0.9])
-    runs = []
-    for _ in range(2):
-        opm = Opm(prices, 40, rng=8, primal_step=0.5)
-        opm.add_job(0, 40, 20.0, PowerUtility(1.0, 0.7))
-        runs.append(play(opm, np.random.default_rng(3), 40))
-    np.testing.assert_array_equal(*runs)
-    assert prices.tolist() == [0.4, 0.9]
-
-
-def test_rates_are_learnt_from_used_machines_only():
-    opm = Opm([1.0, 1.0], 10, rng=0, primal_step=1e-9, gamma=0.1)
-    opm.add_job(0, 10, 5.0, PowerUtility(1.0, 0.5))
-    assert (opm.allocate() == -1).all()
-    opm.update([0.9, 0.9])
-    np.testing.assert_allclose(opm.rates, estimate([0.0, 0.0], [0, 0], 0.1))
-
-
-def test_shares_of_a_slot_without_jobs_are_empty():
-    opm = Opm([1.0, 0.5], 10)
-    assert opm.fractional.shape == (0, 2) and opm.open_fractional.shape == (0, 2)
-    opm.add_job(1, 1, 5.0, PowerUtility(1.0, 0.5))
-    for _ in range(2):
-        opm.allocate()
-        opm.update([0.5, 0.5])
-    assert not opm.open_jobs.size and opm.fractional.tolist() == [[0.0, 0.0]] * 2
-
-
 def test_a_job_may_have_any_name_that_can_be_hashed():
     opm = Opm([1.0, 1.0], 10, primal_step=10.0, rng=0)
     opm.add_job(1, 10, 50.0, PowerUtility(1.0, 0.5))
@@ -226,15 +165,6 @@ def test_a_job_may_have_any_name_that_can_be_hashed():
     refused(lambda: opm.add_job(2, 10, 5.0, PowerUtility(1.0, 0.5)), "job 2: a job of this label", error=EventError)
     refused(lambda: opm.multiplier("bob"), "'bob'", error=EventError)
     refused(lambda: opm.add_job([1], 10, 5.0, PowerUtility(1.0, 0.5)), "hashed", error=InvalidParameterError)
-
-
-def test_labels_need_not_be_dense():
-    opm = Opm(np.ones(1000), 10, rng=0, primal_step=1.0)
-    opm.add_job(10**9, 10, 5.0, PowerUtility(1.0, 0.5))
-    assert set(opm.allocate()) == {10**9, -1}
-    assert opm.open_fractional.shape == (1, 1000)
-    with pytest.raises(TooLargeError, match="open_fractional"):
-        _ = opm.fractional
 
 
 @pytest.mark.parametrize(

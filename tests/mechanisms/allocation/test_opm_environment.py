@@ -14,7 +14,6 @@ from marketsched.mechanisms.allocation import (
     RecordedAvailability,
     StateSeeingFair,
     availability_from_periods,
-    play_slots,
 )
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 from marketsched.mechanisms.errors import DecisionError, EventError, InvalidParameterError
@@ -93,14 +92,6 @@ def test_all_policies_meet_the_same_speeds():
         np.testing.assert_array_equal(seen[0][both], other[both])
 
 
-def test_a_run_can_be_played_again_from_the_start():
-    jobs, prices = small_jobs(), np.ones(6)
-    world = environment(jobs, prices)
-    first, second = (play_slots(Opm(prices, 60, rng=2, primal_step=0.5), world) for _ in range(2))
-    np.testing.assert_array_equal(first["utility"], second["utility"])
-    assert first.observes == "jobs" and first.total("utility") > 0.0
-
-
 class Peeking(StateSeeingFair):
     """Claims to see jobs only, and looks at the state of the machines of the world it was built around."""
 
@@ -143,17 +134,6 @@ def test_decisions_that_are_not_allowed_are_refused_and_the_slot_is_not_played(d
     with pytest.raises(DecisionError, match=message):
         world.play(np.array(decision))
     assert world.play(np.array([0, 0, -1])).measures["cost"] == 2.0
-
-
-def test_a_job_may_not_run_after_its_deadline():
-    world = environment(MachineJobs([0, 0], [1, 3], [5.0, 5.0], [1.0, 1.0], [0.5, 0.5]), np.ones(1))
-    world.play(np.array([0]))
-    refused(lambda: world.play(np.array([0])), "job 0 in slot 2", error=DecisionError)
-
-
-def test_excess_is_what_is_spent_beyond_the_budget():
-    world = environment(MachineJobs([0], [3], [2.5], [1.0], [0.5]), np.ones(2))
-    assert [world.play(np.array([0, 0])).measures["excess"] for _ in range(3)] == [0.0, 1.5, 2.0]
 
 
 def test_fair_shares_machines_equally_and_jobs_take_turns_when_they_are_more():
@@ -210,15 +190,6 @@ def test_gamma_availability_is_stationary_with_the_periods_asked_for():
     np.testing.assert_array_equal(process.next(), up[0])
 
 
-def test_recorded_outages_become_parts_of_slots():
-    covered = availability_from_periods(
-        [1, 1, 0], [-5.0, 2.0, 9.5], [4.0, 6.0, 99.0], n_machines=2, slots=5, slot_length=2.0
-    )
-    np.testing.assert_allclose(covered.T, [[1, 1, 1, 1, 0.75], [0, 0, 0, 1, 1]])
-    there = availability_from_periods([0], [1.0], [4.0], n_machines=1, slots=3, slot_length=2.0, periods_are="presence")
-    np.testing.assert_allclose(there.T, [[0.5, 1.0, 0.0]])
-
-
 def test_covered_parts_against_a_fine_grid():
     rng = np.random.default_rng(0)
     which, begin = rng.integers(0, 4, 40), np.round(rng.uniform(-5, 40, 40), 2)
@@ -227,36 +198,6 @@ def test_covered_parts_against_a_fine_grid():
     grid = (np.arange(3600) + 0.5) / 100.0
     up = ~np.array([((begin[which == m, None] <= grid) & (grid < end[which == m, None])).any(axis=0) for m in range(4)])
     np.testing.assert_allclose(found, up.reshape(4, 12, 300).mean(axis=2).T, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_lanl_outages_and_a_spot_fleet_can_be_played(data_folder):
-    import pandas as pd
-
-    outages = pd.read_csv(data_folder / "lanl_outages_1996_2005.csv.gz", parse_dates=["fail_start", "fail_fixed"])
-    outages = outages[outages.system == 2]
-    origin, hour = pd.Timestamp("2000-01-01"), pd.Timedelta(hours=1)
-    lanl = availability_from_periods(
-        outages.node.to_numpy(), ((outages.fail_start - origin) / hour).to_numpy(),
-        ((outages.fail_fixed - origin) / hour).to_numpy(), n_machines=49, slots=2000, slot_length=6.0,
-    )  # fmt: skip
-    spot = pd.read_csv(data_folder / "spot_nodes_aws.csv")
-    spot = spot[spot.trace == "p3"]
-    joined = spot[spot.event == "add"].drop_duplicates("node").set_index("node").time_ms
-    left = spot[spot.event == "remove"].set_index("node").time_ms.reindex(joined.index).fillna(spot.time_ms.max())
-    fleet = availability_from_periods(
-        np.arange(len(joined)), joined / 1000.0, left / 1000.0, n_machines=len(joined), slots=600, slot_length=60.0,
-        periods_are="presence",
-    )  # fmt: skip
-    assert 0.98 < lanl.mean() < 1.0  # 2.4 hours down on 380 up
-    assert fleet.sum(axis=1).max() == 32.0  # as the data's own page says
-    for recorded in (lanl, fleet):
-        slots, machines = recorded.shape
-        jobs, prices = small_jobs(2, 20, slots), np.full(machines, 0.5)
-        world = MachineEnvironment(jobs, prices, RecordedAvailability(recorded), 1)
-        blind, seeing = (play_slots(policy, world) for policy in (FairScheduler(prices), StateSeeingFair(prices)))
-        assert 0.0 < blind.total("utility") <= seeing.total("utility")
-        assert play_slots(Opm(prices, slots, rng=0, primal_step=0.5), world).total("utility") > 0.0
 
 
 @pytest.mark.parametrize(

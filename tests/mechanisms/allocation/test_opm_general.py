@@ -10,7 +10,6 @@ from marketsched.mechanisms.allocation import (
     MachineJobs,
     Opm,
     PowerUtility,
-    play_slots,
 )
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
 from marketsched.mechanisms.errors import DecisionError, EventError, InvalidParameterError
@@ -65,17 +64,6 @@ def test_with_one_task_per_machine_it_is_opm():
         np.testing.assert_allclose(general.open_fractional, opm.open_fractional, atol=1e-5)
         general.update(np.zeros(5))
         opm.update(np.zeros(5))
-
-
-def test_measures_add_up():
-    jobs = general_jobs(1)
-    world = world_of(jobs)
-    record = play_slots(GeneralOpm(PRICES, CAPACITIES, 40, primal_step=0.5, rng=1), world)
-    found = world.outcomes()
-    assert record.total("utility") == pytest.approx(found.utilities.sum())
-    assert record.total("cost") == pytest.approx(found.costs.sum())
-    assert record.total("work") == pytest.approx(found.works.sum())
-    assert record.total("excess") == 0.0
 
 
 @pytest.mark.parametrize(

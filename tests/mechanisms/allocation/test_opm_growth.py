@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from marketsched.cores.papers.opm_growth import whole_horizon_growth
 from marketsched.mechanisms.allocation import MachineJobs, Opm, PowerUtility, offline_optimum
-from marketsched.mechanisms.allocation.regret import fitted_growth
 
 UTILITY = PowerUtility(3.0, 0.5)
 
@@ -50,19 +48,3 @@ def test_with_the_theorems_slack_the_fractional_path_keeps_the_budget():
     horizon = 1600
     budget, slack = 0.25 * 10 * horizon, 8.0 / (0.25**2 * horizon)  # 8 / (rho^2 T), rho = B / (M T): Theorem 2
     assert path_of(prices, rates, horizon, budget, slack)[1] <= budget  # Lemma 3
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_regret_and_fit_grow_as_the_theorems_say():
-    prices, rates = instance(1)
-    grown = whole_horizon_growth(prices, rates, [1.5], [UTILITY], [250, 1000, 4000, 16000], seeds=12, rng=5)
-    fit = fitted_growth(grown.horizons, grown.regrets)
-    assert fit.high < 0.75  # sublinear, near the theorem's 1/2 (and its logarithm)
-    # Past the first slots, in which every estimate is 1, regret over the theorem's function does not grow.
-    ratio = grown.regrets.mean(axis=0) / grown.regret_scales
-    error = grown.regrets.std(axis=0, ddof=1) / np.sqrt(12) / grown.regret_scales
-    assert ratio[-1] < ratio[1] + 3.0 * np.hypot(error[-1], error[1])
-    assert (grown.fits.max(axis=0) <= grown.fit_bounds).all()
-    assert (np.abs(grown.fits) <= 5.0 * np.sqrt(1.5 * grown.horizons)).all()  # of order sqrt(B)

@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from marketsched.mechanisms.allocation import MachineJobs, Opm, PowerUtility, offline_optimum
+from marketsched.mechanisms.allocation import MachineJobs, Opm, offline_optimum
 from marketsched.mechanisms.allocation.opm.offline import regret
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
 from refusals import refused
@@ -67,19 +67,6 @@ def test_the_plan_is_feasible_and_worth_its_value(seed):
     assert found.gap <= 1e-4
 
 
-def test_a_single_job_buys_the_best_rate_per_credit_first():
-    # 10 slots; machine 0 gives 0.9 for 0.5, machine 1 0.5 for 0.5: all of machine 0 and 4 slots of machine 1.
-    jobs = MachineJobs([0], [10], [7.0], [2.0], [0.5])
-    found = offline_optimum(jobs, [0.5, 0.5], [0.9, 0.5], tolerance=1e-9)
-    assert found.works[0] == pytest.approx(9.0 + 2.0) and found.value == pytest.approx(2.0 * 11.0**0.5)
-
-
-def test_free_machines_and_useless_ones():
-    jobs = MachineJobs([0], [10], [1.0], [2.0], [1.0])
-    found = offline_optimum(jobs, [0.0, 0.5, 0.1], [0.5, 0.0, 0.2], tolerance=1e-9)
-    assert found.works[0] == pytest.approx(7.0) and found.costs[0] == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_no_run_with_known_speeds_beats_the_bound(seed):
     jobs, prices, rates = instance(seed, n=8, machines=6, horizon=50)
@@ -106,8 +93,3 @@ def test_what_cannot_be_solved_is_named():
         offline_optimum(jobs, prices, rates, tolerance=1e-12, max_programs=1)
     many = MachineJobs(np.arange(3000), np.arange(3000) + 3000, np.ones(3000), np.ones(3000), np.full(3000, 0.5))
     refused(lambda: offline_optimum(many, [1.0], [0.5]), "variables", error=TooLargeError)
-
-
-def test_power_utility_by_hand():
-    f = PowerUtility(2.0, 0.5)
-    assert (f(9.0), f.slope(9.0), f.slope(0.0, floor=0.25), f.per_slot(36.0, 4)) == (6.0, 1 / 3, 2.0, 24.0)

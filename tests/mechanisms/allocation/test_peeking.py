@@ -137,17 +137,6 @@ def test_nothing_through_which_more_could_be_reached_is_handed_out(handed):
     refused(lambda: sealed((1.0, (handed,))), "hands out a", error=InvalidParameterError)
 
 
-def test_sealed_keeps_plain_values():
-    @dataclasses.dataclass(frozen=True)
-    class Job:
-        deadline: int
-
-    array = np.arange(3)
-    handed = sealed((array, (Job(3), "x", None, np.float64(2.0)), True))
-    assert handed[1:] == ((Job(3), "x", None, 2.0), True)
-    assert not np.shares_memory(handed[0], array)
-
-
 # -- looking is seen in what is decided ---------------------------------------------------------------------
 
 
@@ -242,9 +231,3 @@ def test_cheats_are_found(common):
 def test_honest_policies_are_not_accused(kind, common):
     counts = np.random.default_rng(common).integers(0, 2, (8, 3))
     assert find_peeking(*worlds(kind, common, counts, 1 - counts[common]), common) is None
-
-
-def test_peeking_needs_one_policy_in_two_worlds():
-    (blind, first), (_, second) = worlds(Blind, 1, np.zeros((3, 3), int), [1, 1, 1])
-    with pytest.raises(InvalidParameterError, match="one policy in two worlds"):
-        find_peeking((blind, first), (Sighted(cluster_of()), second), 1)

@@ -77,18 +77,3 @@ def test_dependent_rounding_on_many_small_clusters(seed, n_jobs, n_machines, equ
         assert not drawn[shares == 0.0].any() and drawn[shares == 1.0].all()
         # Every job runs the floor or the ceiling of its shares' sum.
         assert (np.abs(drawn.sum(axis=1) - shares.sum(axis=1)) < 1.0 + 1e-9).all()
-
-
-def test_whole_shares_stay():
-    shares = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    drawn = rounded(shares, np.ones(2), np.random.default_rng(3))
-    np.testing.assert_array_equal(drawn, shares > 0)
-
-
-def test_a_large_cluster_is_rounded_within_its_constraints():
-    rng = np.random.default_rng(2)
-    demands, capacities = rng.uniform(0.2, 1.0, 25), rng.uniform(1.5, 4.0, 60)
-    limits = rng.integers(1, 20, 25)
-    shares = roundable_shares(rng, demands, capacities, limits)
-    drawn = rounded(shares, demands, rng)
-    assert (demands @ drawn <= capacities).all() and (drawn.sum(axis=1) <= limits).all()

@@ -1,7 +1,5 @@
 """The slot loop: who decides when, what a record holds, and what is refused."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from marketsched.mechanisms.allocation import (
     play_slots,
     small_integer_instance,
 )
-from marketsched.mechanisms.allocation.slot_loop import Policy, SlotOutcome, slot_by_slot
+from marketsched.mechanisms.allocation.slot_loop import SlotOutcome, slot_by_slot
 from slot_policies import COUNTS, Blind, Sighted, SpiedArrivals, cluster_of
 
 # -- the order of things -----------------------------------------------------------------------------------
@@ -86,33 +84,6 @@ def test_the_first_slots_alone_and_progress():
     assert len(told) <= 201
 
 
-def test_policies_are_recognised():
-    assert isinstance(Blind(cluster_of()), Policy)
-    assert isinstance(OgaSched(cluster_of(), 5), Policy)
-    assert not isinstance(cluster_of(), Policy)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_slots():
-    cluster = cluster_of()
-
-    class Forgetful(Blind):
-        def update(self, arrivals):
-            pass
-
-    environment = ClusterEnvironment(cluster, BernoulliArrivals(0.5, np.random.default_rng(3), n_ports=3))
-    play_slots(Forgetful(cluster), environment, slots=10)
-    peaks = []
-    for slots in (200, 5000):
-        tracemalloc.start()
-        play_slots(Forgetful(cluster), environment, slots=slots)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    record = 4 * 8 * 4800  # four measures
-    assert peaks[1] - peaks[0] < record + 40 * 4800  # less than one small object per slot is left over
-
-
 # -- what is refused ---------------------------------------------------------------------------------------
 
 
@@ -136,16 +107,6 @@ def test_illegal_allocations_stop_the_run(entry, message, compact):
     with pytest.raises(DecisionError, match=message):
         play_slots(Greedy(cluster), ClusterEnvironment(cluster, SpiedArrivals(COUNTS, log)))
     assert log == []  # refused before anything was drawn
-
-
-@pytest.mark.parametrize("decision", [np.full((3, 1, 1), 1.5), np.full(3, 1.5)])
-def test_more_than_an_instance_has_is_refused(decision):
-    class Overbooking(Blind):
-        def allocate(self):
-            return decision
-
-    with pytest.raises(DecisionError, match=r"sums to 4.5: expected <= 4"):
-        play_slots(Overbooking(cluster_of()), ClusterEnvironment(cluster_of(), RecordedArrivals(COUNTS)))
 
 
 @pytest.mark.parametrize("decision", [None, "all", np.ones(2), np.ones((3, 1)), np.ones(3, int), [[1.0], 2.0]])
