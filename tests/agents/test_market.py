@@ -10,14 +10,13 @@ import pandas as pd
 import pytest
 
 from marketsched.agents.job import Job
-from marketsched.agents.lies import DelaySubmission, InflateConcurrency, ScaleValue, Truthful
+from marketsched.agents.lies import InflateConcurrency, ScaleValue, Truthful
 from marketsched.agents.market import Market
 from marketsched.agents.owner import JobOwner
-from marketsched.agents.result import OUTCOMES, nodes_in_use
+from marketsched.agents.result import OUTCOMES
 from marketsched.agents.setup import MarketSetup
 from marketsched.config import scenario as described
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
-from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.play.running import run
@@ -41,10 +40,6 @@ def market(jobs, *, capacity=4, horizon=12, mechanism=None, **options):
 
 def row(result, name):
     return result.jobs.set_index("name").loc[name]
-
-
-def test_the_fake_follows_the_protocol():
-    assert isinstance(StrictMechanism(1, 1), Mechanism)
 
 
 def test_calls_come_in_the_order_of_the_contract():
@@ -210,26 +205,6 @@ def test_too_few_nodes_never_complete_and_too_many_are_held():
     assert result.rounds["load"].tolist()[:6] == [0, 4, 4, 1, 1, 0]
 
 
-def test_a_late_submission_arrives_with_its_statement():
-    jobs = [job("a", 1, 2, 2), job("b", 1, 9, 1), job("c", 11, 11, 1)]
-    model = market(jobs, strategy=DelaySubmission(3))
-    result = model.run()
-    assert model.mechanism.calls[:4] == [
-        ("submit", 4, "a"),
-        ("submit", 4, "b"),
-        ("arrive", 4, "a", 2),
-        ("complete", 5, "a"),
-    ]
-    assert result.jobs["submitted"].tolist()[:2] == [4, 4]
-    assert row(result, "c").outcome == "unfinished"  # would have submitted after the horizon
-
-
-def test_utility_counts_the_true_value_whatever_was_reported():
-    result = market([job("a", 1, 2, 2)], strategy=ScaleValue(3)).run()
-    assert row(result, "a").value == 10.0
-    assert row(result, "a").utility == 9.0
-
-
 def test_owners_are_mesa_agents_that_come_and_go():
     jobs = [job("a", 1, 1, 2), job("b", 3, 4, 1)]
     model = market(jobs)
@@ -285,12 +260,6 @@ def test_mesas_own_clock_plays_rounds():
     pd.testing.assert_frame_equal(model.result().events, stepped.run().events)
 
 
-def test_owners_have_the_same_numbers_in_every_mesa():
-    model = market([job("a", 3, 3, 1), job("b", 1, 2, 3)])
-    model.step()
-    assert [owner.unique_id for owner in model.agents] == [2]  # by place in the workload, not by entry
-
-
 def test_interruption_leaves_all_finished_rounds():
     jobs = [job(f"j{i}", 1 + i, 1 + i, 3) for i in range(9)]
     whole = market(jobs).run()
@@ -319,20 +288,6 @@ def test_interruption_leaves_all_finished_rounds():
     assert part.jobs["outcome"].tolist() == ["completed"] * 3 + ["unfinished"] * 6
     assert not model.running  # a loop over `step` ends, whatever Mesa makes of a step that was interrupted
     refused(lambda: model.run(), "interrupted", error=EventError)
-
-
-def test_interruption_before_the_first_round_ends_gives_empty_tables():
-    model = market([job("a", 1, 1, 1)])
-    result = model.result()
-    assert (len(result.events), len(result.rounds), len(result.jobs)) == (0, 0, 1)
-    assert result.outcome["complete"] is False
-    assert result.price_surface is None
-
-
-def test_progress_is_told_every_round():
-    rounds = []
-    market([job("a", 1, 1, 1)], horizon=5).run(rounds.append)
-    assert rounds == [1, 2, 3, 4, 5]
 
 
 def test_a_market_without_jobs_or_prices_gives_whole_tables():
@@ -397,11 +352,6 @@ def test_a_played_mechanism_and_other_objects_are_refused():
     refused(lambda: MarketSetup("again", [], model.mechanism, 4, 12, 9), "round 13", error=InvalidParameterError)
     refused(lambda: model.step(), "over", error=EventError)
     refused(lambda: Market("google-recurring"), "setup", error=InvalidParameterError)
-
-
-def test_nodes_in_use_of_three_jobs():
-    first, after, nodes = np.array([1, 2, 9]), np.array([3, 99, 10]), np.array([2, 1, 5])
-    assert nodes_in_use(first, after, nodes, 4).tolist() == [2, 3, 1, 1]
 
 
 # -- what plays a scenario ----------------------------------------------------------------------

@@ -19,14 +19,13 @@ from marketsched.agents.lies import (
     submission_delay,
 )
 from marketsched.agents.lies.finer import AddDuration
-from marketsched.agents.lies.needs import ScaleMass, ShiftArrival, SpreadArrival, SpreadDuration
+from marketsched.agents.lies.needs import ShiftArrival, SpreadArrival, SpreadDuration
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue
 
 PUBLIC = PublicInformation(capacity=10, horizon=40, max_delay=15, max_concurrency=4, max_duration=6, max_value=12.0)
-TIMES = np.arange(0, 60)
 
 
 @dataclass(frozen=True)
@@ -126,32 +125,6 @@ def test_a_table_moved_later_keeps_its_highest_value_for_the_earlier_times():
     assert ShiftDeadline(-2).report(truth, PUBLIC).value == TableValue({2: 8.0, 3: 6.5})
 
 
-def test_curves_keep_their_kind_where_they_can():
-    def reported(lie, curve):
-        return lie.report(StatementOfWork(3, 1, curve, [(4, 1, 1.0)]), PUBLIC).value
-
-    assert reported(ScaleValue(2), TableValue({5: 4.0, 6: 1.0})) == TableValue({5: 8.0, 6: 2.0})
-    assert reported(ScaleValue(2), LinearValue(5.0, 4, 1.0, 9)) == LinearValue(10.0, 4, 2.0, 9)
-    assert reported(ShiftDeadline(3), DeadlineValue(5.0, 7)) == DeadlineValue(5.0, 10)
-    # 3 x 5 is clipped at 12, which bends the line: a table then, 15 - 3 (f - 4) cut at 12.
-    clipped = reported(ScaleValue(3), LinearValue(5.0, 4, 1.0, 7))
-    assert [clipped(f) for f in range(4, 9)] == [12.0, 12.0, 9.0, 6.0, 0.0]
-    # A value lost before time 0 is lost altogether.
-    assert reported(ShiftDeadline(-9), DeadlineValue(5.0, 7)).highest == 0.0
-
-
-def test_scaled_durations_keep_their_signals_and_merge():
-    law = [(2, 1, 0.25), (2, 2, 0.25), (3, 5, 0.5)]
-    truth = StatementOfWork(1, 1, DeadlineValue(5.0, 9), law)
-    longer = ScaleDuration(2).report(truth, PUBLIC)
-    assert longer.law.durations.tolist() == [2, 4, 6]  # 10 is clipped to 6
-    assert longer.law.group_signals == (1, 2, 5)
-    assert longer.law.group_of(3, 5) is not None  # the real case is still in the support
-    hidden = StatementOfWork(1, 1, DeadlineValue(5.0, 9), [(2, 1, 0.25, None), (2, 2, 0.5, None)])
-    merged = ScaleDuration(0.1).report(hidden, PUBLIC)
-    assert [(r.duration, r.probability) for r in merged.requirements] == [(1, 0.75)]
-
-
 def test_delay_floors_arrivals_and_does_not_invent_value():
     truth = StatementOfWork(2, 1, DeadlineValue(5.0, 30), [(2, 1, 0.25), (4, 1, 0.25), (9, 1, 0.5)])
     late = DelaySubmission(3).report(truth, PUBLIC)
@@ -180,53 +153,7 @@ def test_impossible_parameters_are_refused_by_name(lie, argument):
         lie(argument)
 
 
-def test_late_submissions_have_a_range_and_a_size():
-    truth = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(6, 2, 0.5), (7, 5, 0.5)])
-    assert DelaySubmission(1).bounds(truth, PUBLIC) == {"k": (0.0, 14.0)}  # later nothing is worth anything
-    assert DelaySubmission(1).bounds(truth, replace(PUBLIC, horizon=9)) == {"k": (0.0, 3.0)}
-    assert DelaySubmission(3).distance(truth, PUBLIC) == pytest.approx(0.2)
-
-
-def law_of(lie, truth):
-    """Return the probabilities that a lie reports, by arrival, duration and signal."""
-    return {
-        (r.arrival, r.duration, r.signal): pytest.approx(r.probability)
-        for r in lie.report(truth, PUBLIC).requirements
-        if r.probability
-    }
-
-
 LAW = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(6, 1, 0.25), (8, 5, 0.5)])  # a quarter of such jobs never come
-
-
-@pytest.mark.parametrize(
-    ("lie", "law", "size"),
-    [
-        # Rounds from 1 to 6, arrivals from 6 on; a half is moved, half of that to each side; revealed signals follow.
-        (SpreadDuration(2, 0.5), {(6, 1): 0.1875, (6, 3): 0.0625, (8, 5): 0.25, (8, 3): 0.125, (8, 6): 0.125}, 1 / 15),
-        (SpreadDuration(2, 1.0), {(6, 1): 0.125, (6, 3): 0.125, (8, 3): 0.25, (8, 6): 0.25}, 2 / 15),
-        (SpreadArrival(3, 0.5), {(6, 1): 0.1875, (9, 1): 0.0625, (8, 5): 0.25, (6, 5): 0.125, (11, 5): 0.125}, 0.1),
-        (ShiftArrival(-2), {(6, 1): 0.25, (6, 5): 0.5}, 2 / 15),
-        (ShiftArrival(3), {(9, 1): 0.25, (11, 5): 0.5}, 0.2),
-        (ScaleMass(0.5), {(6, 1): 0.125, (8, 5): 0.25}, None),
-        (AddDuration(-2, 0.5), {(6, 1): 0.25, (8, 5): 0.25, (8, 3): 0.25}, 0.5),  # of the likeliest case alone
-        (AddDuration(1, 1.0), {(6, 1): 0.25, (8, 6): 0.5}, 1.0),
-        (AddDuration(0, 0.5), {(6, 1): 0.25, (8, 5): 0.5}, 0.0),
-        (AddDuration(9, 0.0), {(6, 1): 0.25, (8, 5): 0.5}, 0.0),  # nothing is moved to where nothing may be
-    ],
-)
-def test_other_laws_are_worked_by_hand(lie, law, size):
-    hidden = replace_signals(LAW)
-    assert law_of(lie, hidden) == {(*point, None): share for point, share in law.items()}
-    assert size is None or lie.distance(LAW, PUBLIC) == pytest.approx(size)
-    if not isinstance(lie, SpreadDuration):  # there a signal that shows follows, or stays, as its own test says
-        assert law_of(lie, LAW) == {(a, d, d): share for (a, d), share in law.items()}
-
-
-def replace_signals(truth):
-    """Return a statement of which no duration shows."""
-    points = [(r.arrival, r.duration, r.probability, None) for r in truth.requirements]
-    return StatementOfWork(truth.birth, truth.concurrency, truth.value, points)
 
 
 def test_laws_have_bounds_and_a_new_case_is_a_legal_one():

@@ -1,7 +1,6 @@
 """Whole markets on clusters: what `Mechanism.play` makes of them, the protocol makes of them round by round."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from cluster_markets import HORIZON, RULES, SIZES, changed, tiny_market
 from draws import many
-from marketsched import Scenario
 from marketsched.agents import Job
 from marketsched.agents.cluster_log import ClusterLog
 from marketsched.agents.market_run import MarketRun
@@ -29,7 +27,6 @@ WHOLE = {  # by name: parameters, each set of which is played
     "cluster-queue": [{}, {"order": "density", "reserve": True}, {"order": "dominant-share", "placement": "fgd"}],
 }
 ALIKE = ("cluster-first-come", "cluster-exponential")  # as bid prices, with other prices
-EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu-cluster" / "cluster.yaml"
 CASES = ((1.0,), (0.5, 0.5), (0.2, 0.5, 0.3))
 
 
@@ -153,15 +150,6 @@ def hidden(job):
 
 def approximately(row):
     return (*row[:3], *(None if each is None else pytest.approx(each) for each in row[3:]))
-
-
-@pytest.mark.slow
-@pytest.mark.compiled  # as plain Python the descent takes minutes
-@pytest.mark.parametrize("name", ["cluster-first-come", "cluster-bid-price", "cluster-queue"])
-def test_a_recorded_cluster_is_the_same(name):
-    scenario = Scenario.load(EXAMPLE).with_mechanism(name)
-    found = compare_plays(lambda: scenario.setup(np.random.default_rng(8)))
-    assert found.whole and found.events > 1_000 and found.difference == ""
 
 
 def made(kind, cluster, jobs):

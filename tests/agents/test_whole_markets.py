@@ -1,28 +1,18 @@
-"""Whole markets: `Mechanism.play` makes of a market what the protocol makes of it round by round, to the byte.
+"""Whole markets: `Mechanism.play` makes of a market what the protocol makes of it round by round, to the byte."""
 
-And the tables of a market are those that a plain account of the calls of the protocol gives.
-"""
-
-import math
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from draws import many
 from marketsched import Scenario
 from marketsched.agents import Job
-from marketsched.agents.lies import DelaySubmission, InflateConcurrency, ScaleValue, Truthful
-from marketsched.agents.market_log import RowKind
 from marketsched.agents.market_run import MarketRun
-from marketsched.agents.owner_state import OwnerState
 from marketsched.agents.referee import compare_plays
-from marketsched.agents.result import OUTCOMES
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms import (
     ArrivalMarket,
@@ -192,191 +182,6 @@ def test_drawn_markets_in_which_no_duration_shows_are_the_same(name, data):
     parameters, horizon = data.draw(st.sampled_from(WHOLE[name])), data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
     found = compare_plays(lambda: setup_of(name, parameters, jobs, horizon=horizon))
     assert found.whole and found.difference == ""
-
-
-class Account:
-    """What passes between a market and its mechanism, in order, and the tables that follow from it."""
-
-    def __init__(self, setup):
-        self.setup, self.jobs = setup, {job.name: job for job in setup.jobs}
-        self.rows, self.stated, self.loads, self.prices, self.runs, self.lost = [], {}, [], [], {}, Counter()
-        self.running, self.closing = {}, False
-        mechanism = setup.mechanism
-        for name in ("submit", "arrive", "advance", "complete", "close", "slot_prices"):
-            setattr(mechanism, name, self.heard(getattr(mechanism, name), getattr(self, name), mechanism))
-
-    def heard(self, call, note, mechanism):
-        def noted(*given, **more):
-            now = mechanism.round
-            found = call(*given, **more)
-            note(now, found, *given)
-            return found
-
-        return noted
-
-    def row(self, now, word, statement, completion=None, payment=0.0):
-        job = self.jobs[statement.removesuffix("+")]
-        timely = completion is not None and completion <= job.truth.birth + self.setup.max_delay - 1
-        value = float(job.truth.value(completion)) if timely else 0.0
-        self.rows.append((now, word, job.name, statement, job.owner, completion, payment, value))
-
-    def submit(self, now, plan, statement, report):
-        job = self.jobs[statement.removesuffix("+")]
-        start = None if job.arrival is None else plan.start(max(now, job.arrival), job.signal)
-        self.stated[job.name] = report.concurrency, start, plan.estimated_utility
-        self.row(now, "submit", statement)
-
-    def arrive(self, now, _, statement, signal):
-        assert signal == self.jobs[statement.removesuffix("+")].signal
-        self.row(now, "arrive", statement)
-
-    def advance(self, now, events):
-        for event in events:
-            word, statement, payment = event.kind.value, event.job, event.payment
-            if word == "start":
-                self.running[statement] = now
-                self.runs.setdefault(statement.removesuffix("+"), []).append(now)
-            elif word in ("requeue", "evict") and statement in self.running:
-                self.lost[statement.removesuffix("+"), word, now - self.running.pop(statement)] += 1
-            self.row(now, word, statement, payment=payment if event.kind.leaves else 0.0)
-        self.loads.append(sum(self.stated[statement.removesuffix("+")][0] for statement in self.running))
-
-    def complete(self, now, event, statement):
-        del self.running[statement]
-        self.row(now - 1, "complete", statement, now, event.payment)
-
-    def close(self, now, events):
-        for event in events:
-            self.row(now - 1, "close", event.job)
-
-    def slot_prices(self, now, found, first, count):
-        if count == 1 and first == now and found is not None:  # the last time in a round: after its submissions
-            self.prices = [*self.prices[: now - 1], float(found[0])]
-
-    def of(self, job, *words):
-        return [row for row in self.rows if row[2] == job.name and row[1] in words]
-
-    def job_row(self, job):
-        """Return the row of a job in the table of jobs."""
-        ends = self.of(job, "drop", "cancel", "evict", "complete", "submit")
-        last = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
-        outcome = last.get(ends[-1][1], "unfinished") if ends else "unfinished"
-        if ends and outcome == "unfinished" and (job.arrival is None or job.arrival > self.setup.horizon):
-            outcome = "never_arrived"
-        nodes, planned, estimate = self.stated.get(job.name, (None, None, 0.0))
-        moves, done, paid = (self.of(job, *words) for words in (
-            ("start", "requeue"), ("complete",), ("complete", "evict"))
-        )  # fmt: skip
-        every = job.truth.checkpoint or 10**9
-        lost = sum(
-            nodes * times * (rounds % every if word == "requeue" and outcome != "evicted" else rounds)
-            for (name, word, rounds), times in self.lost.items() if name == job.name
-        )  # fmt: skip
-        submitted = self.of(job, "submit")
-        value, payment = (done[-1][7] if done else 0.0), (paid[-1][6] if paid else 0.0)
-        return {
-            "name": job.name, "owner": job.owner, **job.tags, "birth": job.truth.birth,
-            "submitted": submitted[0][0] if submitted else None, "resubmitted": len(submitted) > 1,
-            "concurrency": job.truth.concurrency, "declared_concurrency": nodes, "arrival": job.arrival,
-            "duration": job.duration, "planned_start": planned,
-            "start": moves[-1][0] if moves and moves[-1][1] == "start" else None,
-            "completion": done[-1][5] if done else None,
-            "removed": ends[-1][0] if outcome in ("dropped", "cancelled", "evicted") else None,
-            "runs": len(self.runs.get(job.name, ())), "lost_node_rounds": lost, "outcome": outcome,
-            "value": value, "payment": payment, "utility": value - payment, "estimated_utility": estimate,
-        }  # fmt: skip
-
-    def round_rows(self):
-        words = {"submitted": "submit", "arrived": "arrive", "dropped": "drop", "started": "start",
-                 "completed": "complete", "cancelled": "cancel", "evicted": "evict", "requeued": "requeue"}  # fmt: skip
-        for now in range(1, self.setup.horizon + 1):
-            happened = Counter(row[1] for row in self.rows if row[0] == now)
-            there = [j for j in self.jobs.values() if j.arrival and j.arrival <= now < j.arrival + j.duration]
-            yield {
-                "round": now, **{name: happened[word] for name, word in words.items()}, "load": self.loads[now - 1],
-                "demand": sum(job.truth.concurrency for job in there),
-                "price": self.prices[now - 1] if self.prices else None,
-            }  # fmt: skip
-
-    def outcome(self, jobs, rounds):
-        nodes = self.setup.capacity
-        last = max((row["round"] for row in rounds if row["submitted"]), default=0)
-        prices = [row["price"] for row in rounds[:last] if row["price"] is not None and math.isfinite(row["price"])]
-        return {
-            "name": "drawn", "complete": True, "rounds": len(rounds), "horizon": len(rounds), "capacity": nodes,
-            "jobs": len(jobs), "submitted": sum(row["submitted"] is not None for row in jobs),
-            "resubmitted": sum(row["resubmitted"] for row in jobs),
-            **{word: sum(row["outcome"] == word for row in jobs) for word in OUTCOMES},
-            "requeues": sum(row["requeued"] for row in rounds),
-            "lost_node_rounds": sum(row["lost_node_rounds"] for row in jobs),
-            **{name: pytest.approx(sum(row[of] for row in jobs)) for name, of in (
-                ("welfare", "value"), ("revenue", "payment"), ("owners_utility", "utility"))},
-            "utilisation": sum(self.loads) / (nodes * len(rounds)),
-            "utilisation_open": sum(self.loads[:last]) / max(1, nodes * last),
-            "demand_share": sum(row["demand"] for row in rounds) / (nodes * len(rounds)),
-            "peak_load": max(self.loads), "peak_demand": max(row["demand"] for row in rounds),
-            "price_lowest": min(prices, default=None), "price_median": np.median(prices) if prices else None,
-            "price_highest": max(prices, default=None),
-        }  # fmt: skip
-
-
-def records(frame):
-    """Return the rows of a table, with None for what is missing."""
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
-
-
-class Listens(Truthful):
-    """Tells the truth, and keeps what it hears."""
-
-    def __init__(self):
-        self.heard, self.seen = [], []
-
-    def hear(self, utility):
-        self.heard.append(utility)
-
-    def see(self, owner):
-        assert isinstance(owner, OwnerState)
-        self.seen.append((owner.job.name, owner.start, owner.value, owner.payment, owner.utility, owner.finished))
-
-
-BEHAVIOURS = (Truthful(), Listens, DelaySubmission(2), InflateConcurrency(1), InflateConcurrency(-1), ScaleValue(2.0))
-
-
-@settings(max_examples=many(80, least=20))
-@given(st.data())
-def test_the_tables_are_those_of_an_account_of_all_calls(data):
-    name = data.draw(st.sampled_from(sorted(WHOLE)))
-    if name in ALL_HIDDEN:
-        jobs = data.draw(markets(revealed=False, some_show=False, kinds=("deadline", "linear")))
-    else:
-        jobs = data.draw(markets(revealed=data.draw(st.booleans())))
-    jobs = tuple(replace(job, tags={"band": i % 2}) for i, job in enumerate(jobs))
-    lies = data.draw(st.lists(st.sampled_from(BEHAVIOURS), min_size=len(jobs), max_size=len(jobs)))
-    of = {job.name: lie() if lie is Listens else lie for job, lie in zip(jobs, lies, strict=True)}
-    more = {"resubmit": data.draw(st.booleans()), "strategy": lambda job: of[job.name]}
-    horizon = data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
-    setup = setup_of(name, data.draw(st.sampled_from(WHOLE[name])), jobs, horizon=horizon, **more)
-    account, market = Account(setup), MarketRun(setup, by_rounds=True)
-    result = market.run()
-    columns = ("round", "event", "job", "statement", "owner", "completion", "payment", "value")
-    assert records(result.events) == [dict(zip(columns, row, strict=True)) for row in account.rows]
-    rows, rounds = [account.job_row(job) for job in jobs], list(account.round_rows())
-    assert records(result.jobs) == rows
-    assert records(result.rounds.drop(columns="promised")) == rounds
-    found = {key: each for key, each in result.outcome.items() if key != "mechanism"}
-    assert found == account.outcome(rows, rounds)
-    assert market.log.counts == [sum(row[1] == kind.name.lower() for row in account.rows) for kind in RowKind]
-    assert (market.round, market.load) == (horizon, account.loads[-1])
-    for name, listener in of.items():
-        if isinstance(listener, Listens):  # once its job has left, or the market is closed
-            row, last = (
-                next(row for row in rows if row["name"] == name),
-                [r[1] for r in account.rows if r[2] == name][-1:],
-            )
-            left = bool(last) and last[0] in ("drop", "cancel", "evict", "complete", "close")
-            assert listener.heard == [row["utility"]] * left
-            figures = (row[column] for column in ("start", "value", "payment", "utility"))
-            assert listener.seen == [(name, *figures, True)] * left
 
 
 def test_jobs_that_are_worth_nothing_have_no_curve_to_rise():

@@ -84,22 +84,6 @@ def test_progress_counts_every_step_once_and_names_it(elsewhere):
         assert [(done, what) for done, _, what in heard] == list(enumerate(names))
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_processes_find_what_one_does_and_share_the_loads_of_a_seed(tmp_path):
-    one, heard = compare(PERHAPS, ["exponential", "first-come"], 2, seed=3, loads=[0.5, 1, 2]), []
-    sure = {"workers": 2, "keep": tmp_path, "progress": lambda *step: heard.append(step)}
-    two = compare(PERHAPS, ["exponential", "first-come"], 2, seed=3, loads=[0.5, 1, 2], **sure)
-    pd.testing.assert_frame_equal(two.runs.drop(columns="seconds"), one.runs.drop(columns="seconds"))
-    told = [what.split(" is finished")[0] for _, _, what in heard]
-    assert sorted(told) == [f"seed {seed}, load {x}" for seed in (3, 4) for x in ("0.5", "1", "2")]
-    assert [done for done, _, _ in heard] == [4, 8, 12, 16, 20, 24]
-    plain, shared = (compare(PERHAPS, ["exponential"], runs=3, workers=workers) for workers in (1, 2))
-    for name in ("runs", "summary"):
-        ours, theirs = plain.to_frame(name), shared.to_frame(name)
-        pd.testing.assert_frame_equal(ours.drop(columns="seconds"), theirs.drop(columns="seconds"))
-
-
 def test_processes_may_have_their_earlier_name():
     with pytest.warns(DeprecationWarning, match=r"^compare\(\): jobs= is now workers=$"):
         found = compare(MAYBE, ["first-come"], runs=1, jobs=1, optimum_seconds=0)

@@ -196,24 +196,6 @@ def test_who_ran_when_is_kept_of_a_log_for_one_seed(log_file):
     assert not {"schedules", "waits", "pools", "against"} & set(market.play(8, 0, lambda what: None))
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_owners_of_a_log_are_compared_with_the_one_that_is_named(log_file):
-    """Differences to the rival, and owner by owner, are those of the tables of runs and owners."""
-    found = compare(log_file, ["easy-backfill", "first-come"], runs=3, against="fair-share")
-    assert found.meta["against"] == "fair-share" and found.meta["mechanisms"][-1] == "fair-share"
-    runs = found.runs.pivot(index="seed", columns="mechanism", values="welfare")
-    best = found.runs.drop_duplicates("seed").set_index("seed")["opt_high"]
-    for row in found.records():
-        wanted = (runs[row["mechanism"]] - runs["fair-share"]).sum() / best.sum()  # all seeds together
-        assert row["over_rival"] == pytest.approx(wanted)
-    owners = found.tables["owners"].set_index(["mechanism", "seed", "owner"])["own"]
-    for row in found.tables["against"].to_dict("records"):
-        key = row["seed"], row["owner"]
-        assert row["first_own"] == pytest.approx(owners[(row["mechanism"], *key)], nan_ok=True)
-        assert row["second_own"] == pytest.approx(owners[("fair-share", *key)], nan_ok=True)
-
-
 # -- what is known of each ---------------------------------------------------------------------------------
 
 
@@ -222,43 +204,6 @@ def test_rows_state_what_is_known_of_truth():
     assert found.summary["truthful"].tolist() == ["proved", "fails", "fails", "up to regret"]
     lies = ["", "a part of its value", "says 1, is worth 5: gains 5 credits", ""]  # over several rounds vcg is none
     assert found.summary["truthful_but"].tolist() == lies
-
-
-@pytest.mark.slow
-def test_a_mechanism_of_ones_own_is_searched_in_tiny_markets(tmp_path):
-    """Half of the bid invites lies, a flat rate does not; a rule that cannot be played there says nothing."""
-    rule = """
-from marketsched.mechanisms import RoundAuction, Settlement
-
-class Share(RoundAuction):
-    def settle(self, bids, free):
-        answer = [None] * bids.worth.size
-        for i in range(bids.worth.size):
-            if bids.nodes[i] <= free and bids.worth[i] > self.rate * bids.nodes[i] * bids.rounds[i]:
-                answer[i], free = self.pays(bids.nodes[i]), free - bids.nodes[i]
-        return answer
-
-class Half(Share):
-    rate = 0.0
-    def pays(self, nodes):
-        return Settlement(share=0.5)
-
-class Flat(Share):
-    rate = 2.0
-    def pays(self, nodes):
-        return Settlement(rate=2.0 * nodes)
-
-class Broken(Flat):
-    def settle(self, bids, free):
-        if self.capacity < 5:
-            raise ZeroDivisionError
-        return super().settle(bids, free)
-"""
-    path = tmp_path / "mine_in_tiny_markets.py"
-    path.write_text(rule)
-    found = compare(SIX_FOR_FIVE, [f"{path}:{name}" for name in ("Half", "Flat", "Broken")], runs=1)
-    assert found.summary["truthful"].tolist() == ["fails", "searched", "unknown"]
-    assert found.summary["truthful_but"][0].endswith("credits") and not found.summary["truthful_but"][1]
 
 
 def test_what_is_promised():

@@ -8,7 +8,6 @@ from scipy import stats
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.play.running import run
-from marketsched.results.result import load
 from marketsched.results.schedules import busiest_window, busy_nodes, node_rows, own_rows
 from marketsched.results.views import parts_of_view
 from marketsched.results.waits_view import waits_summary
@@ -99,28 +98,3 @@ def test_intervals_are_students_over_seeds(found):
             assert summary.loc[(name, figure)].tolist() == pytest.approx([values.mean(), low, high])
     _, tables, _ = parts_of_view(found.view(), details=True)
     assert sum("±" in cell for table in tables[1:] for row in table.rows for cell in row) >= 12
-
-
-@pytest.mark.slow
-def test_pictures_come_with_the_folder_and_back_from_it(found, tmp_path):
-    found.save(tmp_path / "out")
-    assert {"figure.png", "schedules.png", "gantt.png"} <= {each.name for each in (tmp_path / "out").iterdir()}
-    pd.testing.assert_frame_equal(load(tmp_path / "out").schedules, found.schedules)
-    assert set(load(tmp_path / "out")._look.figures(found)) == {
-        "figure",
-        "against",
-        "owners",
-        "schedules",
-        "gantt",
-        "bounds",
-    }
-
-
-@pytest.mark.slow
-def test_loads_show_waits_and_say_how_wide_jobs_fit(log):
-    found = compare(log, ["first-come"], runs=2, loads=[1, 1.5])
-    _, tables, _ = parts_of_view(found.view())
-    assert len(tables) == 4 and waits_summary(found)["load"].unique().tolist() == [1.0, 1.5]
-    narrow = {**log, "workload": {**log["workload"], "max_concurrency": 1}}
-    kept = compare(narrow, ["first-come"], runs=1, loads=[10])
-    assert kept.runs["welfare"].notna().all() and kept.meta["workload"]["runs left out: wider than 1 nodes"] > 0

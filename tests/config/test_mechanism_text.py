@@ -5,9 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from marketsched import Scenario, run
+from marketsched import run
 from marketsched.config.mechanism_text import _takes_price, mechanism_in, mechanisms_in
-from marketsched.config.scenario_file import with_changes
 from marketsched.mechanisms import FirstCome, register
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.show.cli import app
@@ -32,22 +31,6 @@ def test_values_are_yaml_and_rules_of_a_scenario_are_told_from_parameters():
     for wrong in ("bid-price:buckets", "bid-price:=4", "bid-price:"):
         with pytest.raises(InvalidParameterError, match="expected name:key=value"):
             mechanism_in(wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_scenario_a_run_and_both_commands_read_it_alike(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text, small = "bid-price:buckets=4", ["--set", "workload.recurring_jobs=20", "--set", "workload.capacity=6"]
-    base = Scenario.from_dict(with_changes(Scenario.load("synthetic-pipelines").to_dict(), small[1::2]))
-    assert base.with_mechanism(text).mechanism.parameters == {"buckets": 4}
-    welfare = run(base, mechanism=text).outcome["welfare"]
-    one = CliRunner().invoke(app, ["run", "synthetic-pipelines", "-m", text, *small, "--json", "--out", "one"])
-    assert json.loads(one.stdout)["welfare"] == welfare
-    several = ["compare", "synthetic-pipelines", "-m", text, "-m", "first-come,vcg", "--runs", "1", *small]
-    found = json.loads(CliRunner().invoke(app, [*several, "--json", "--out", "several"]).stdout)
-    rows = {row["mechanism"]: row["welfare"] for row in found["mechanisms"]}
-    assert list(rows) == [text, "first-come", "vcg"] and rows[text] == welfare
 
 
 @pytest.mark.slow

@@ -1,10 +1,7 @@
 """Mixtures of statements: what may be written, what is drawn, and the laws that each workload knows in advance."""
 
-import copy
 import pickle
-import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
-from marketsched import Scenario, run
+from marketsched import Scenario
 from marketsched.config.mixtures import moved
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
@@ -82,21 +79,6 @@ def test_a_mixture_round_trips():
     )
 
 
-def entry(**changes):
-    """Return ENTRY with ``statements__0__probability=1`` and the like changed; None: left out."""
-    data = copy.deepcopy(ENTRY)
-    for path, value in changes.items():
-        here = data
-        *above, last = [int(x) if x.isdigit() else x for x in path.split("__")]
-        for step in above:
-            here = here[step]
-        if value is None:
-            del here[last]
-        else:
-            here[last] = value
-    return data
-
-
 def test_names_are_distinct_copies_included():
     with pytest.raises(
         InvalidParameterError, match=r"workload.jobs\[1\].name = 'nightly': expected a name of its own$"
@@ -107,12 +89,6 @@ def test_names_are_distinct_copies_included():
         Scenario.from_dict(market(ENTRY | {"name": "nightly-2"}, ENTRY | {"copies": 2}))
     with pytest.raises(InvalidParameterError, match=r"workload.jobs = \[\]: expected at least 1 entry$"):
         Scenario.from_dict(market())
-
-
-def test_the_page_shows_a_scenario_that_builds():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text()
-    listed, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
-    assert run(Scenario.from_dict(parse_yaml(listed, "docs/scenarios.md"))).outcome["welfare"] == 24
 
 
 # -- what is drawn ------------------------------------------------------------------------------

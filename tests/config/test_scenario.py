@@ -1,22 +1,17 @@
 """Scenarios: what may be written, what is built from it, and what a run of it says."""
 
-import io
 import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from marketsched import Scenario, run
 from marketsched.agents import Truthful
 from marketsched.config.scenario_file import built_in_text, scenario_names, with_changes
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms import InvalidParameterError, MissingDataError, TableValue, UnknownNameError
-from marketsched.mechanisms.randomness import checked_seed
-from marketsched.results.market_kind import remarks, summary_view
-from marketsched.results.views import at_least_percent
 from refusals import refused
 from tiny_scenarios import TINY, setup, tiny
 
@@ -103,23 +98,6 @@ def test_a_built_in_scenario_round_trips(name):
     assert scenario.name == name and scenario.description and scenario.expected
     assert built_in_text(name).startswith("#")
     assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "x")) == scenario
-
-
-def test_the_four_built_in_scenarios():
-    assert MARKETS == ("google-recurring", "saturated", "stochastic-mix", "synthetic-pipelines")
-    rules = {name: Scenario.load(name).mechanism for name in MARKETS}
-    ends = {
-        name: (x.epsilon, x.pricing.floor, x.pricing.ceiling, x.threshold, x.oracle.samples)
-        for name, x in rules.items()
-    }
-    assert ends == {
-        "google-recurring": (0.05, 0.001, 20.0, 0.05, 1000),
-        "saturated": (-0.3, 0.025, 20.0, 0.05, 1000),
-        "stochastic-mix": (0.05, 0.02, 20.0, 0.05, 1000),
-        "synthetic-pipelines": (0.05, 0.02, 20.0, 0.05, 1000),
-    }
-    saturated = Scenario.load("saturated").workload
-    assert (saturated.capacity, saturated.lead_seconds, saturated.durations) == (66, 0.0, "hidden")
 
 
 def test_a_resolved_scenario_keeps_what_was_left_open():
@@ -277,11 +255,7 @@ def test_a_trace_workload_without_data_says_how_to_give_it(monkeypatch):
 
 
 def test_a_run_that_can_be_counted_by_hand():
-    """B (2 nodes, rounds 2-3) and A (3-4) on two nodes at price 0.5; C never arrives.
-
-    A is submitted first and expected in 2 or 3 for two rounds; B sees that it may fail, and A is not
-    in its way only if it starts later. What everybody pays is half a credit per node and round.
-    """
+    """B (2 nodes, rounds 2-3) and A (3-4) on two nodes at price 0.5; C never arrives."""
     result = run(TINY, seed=3)
     jobs = result.jobs.set_index("name")
     assert jobs.loc["A", ["start", "completion", "value", "payment"]].tolist() == [3, 5, 6.0, 1.0]
@@ -316,12 +290,6 @@ def test_equal_seeds_give_equal_runs_and_others_do_not():
         assert result.meta["seed"] in (1, 2) and set(result.meta["seconds"]) == {"setup", "market", "bounds", "tables"}
 
 
-def test_progress_is_told_round_by_round():
-    told = []
-    run(TINY, progress=lambda played, rounds, what: told.append((played, rounds)))
-    assert told == [(0, 1), *((t, 12) for t in range(1, 13))]  # first it is built
-
-
 def test_an_interrupted_run_raises_or_returns_what_is_finished():
     def interrupt(played, rounds, what):
         if played == 5:
@@ -334,56 +302,6 @@ def test_an_interrupted_run_raises_or_returns_what_is_finished():
     assert result.rounds["round"].tolist() == [1, 2, 3, 4, 5]
     assert "bounds" not in result.outcome
     assert result.events.equals(run(TINY).events.query("round <= 5"))
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, True, "1", None, 2**64, 10**400, float("inf")])
-def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(
-        InvalidParameterError, match=r"seed = .*: expected a whole number (>= 0|in \[0, 18446744073709551615\])"
-    ):
-        checked_seed(seed)
-
-
-def printed(summary, expected=None):
-    console = Console(width=140, highlight=False, file=io.StringIO())
-    console.print(summary_view(summary, expected))
-    return console.file.getvalue()
-
-
-def test_the_summary_says_what_is_asked_for():
-    found = run(TINY, seed=3).outcome
-    text = printed(found, {"share_of_best": (0.5, 0.1), "cancelled": (2.0, 0.0)})
-    for words in (
-        "welfare",
-        "revenue",
-        "owners' utility",
-        "utilisation",
-        "completed",
-        "dropped",
-        "cancelled",
-        "evicted",
-        "price of a node, lowest",
-        "failure estimates above 0",
-        "of these zeroed",
-        "first come, first served, price 0",
-        "at the best price in hindsight",
-        "50.0 % ± 10.0 %",
-        f"welfare is at least {at_least_percent(found['share_of_best'])} of the best schedule in hindsight",
-        "durations revealed",
-    ):
-        assert words in text, words
-    assert "INTERRUPTED" in printed(found | {"complete": False})
-
-
-def test_the_summary_tells_what_is_not_proven():
-    rows = [{"arrival": 2, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]
-    hidden = tiny(workload__jobs__1__requirements=rows)
-    assert "proven for revealed durations only" in " ".join(remarks(run(hidden).outcome))
-    first_come = run(tiny(mechanism={"name": "first-come", "parameters": {"price": 0.5}})).outcome
-    assert "durations hidden: truth is not promised by default" in first_come["proven"] and first_come["revenue"] > 0
-    worse = {"share_of_best": 0.5, "first_come_best_share": 0.6}
-    assert any("worth more than this market" in x for x in remarks(worse))
-    assert not any("worth more than this market" in x for x in remarks(worse | {"first_come_best_share": 0.4}))
 
 
 def test_another_mechanism_leaves_out_the_rules_that_it_does_not_take():

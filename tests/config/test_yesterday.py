@@ -1,7 +1,5 @@
 """Yesterday's log of a mechanism: a run's folder or a workload, in a file, on the command line and in Python."""
 
-import json
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -96,22 +94,6 @@ def test_a_log_that_does_not_fit_is_refused_in_one_line(folder, tmp_path):
         known(3)
     with pytest.raises(InvalidParameterError, match="none with forecast 'laws'"):
         scenario({"parameters": {"history": str(folder), "forecast": "laws"}}).setup(np.random.default_rng(1))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_an_interrupted_or_other_folder_is_refused(folder, tmp_path):
-    other = tmp_path / "compared"
-    marketsched.compare(scenario(), mechanisms=["first-come"], runs=2).save(other)
-    assert "holds a mechanisms: expected the folder of a market run" in complaint(str(other))
-    broken = tmp_path / "broken"
-    marketsched.run(scenario(), seed=7).save(broken)
-    (broken / "INCOMPLETE").write_text("interrupted after round 3", encoding="utf-8")
-    assert "was interrupted" in complaint(str(broken))
-    (broken / "INCOMPLETE").unlink()
-    meta = json.loads((broken / "meta.json").read_text())
-    (broken / "meta.json").write_text(json.dumps({**meta, "seed": 8}))
-    assert "its jobs are not those that its scenario makes with seed 8" in complaint(str(broken))
 
 
 def test_reports_beyond_the_limits_of_today_are_refused(folder):

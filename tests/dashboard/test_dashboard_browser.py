@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from marketsched.config.scenario import Scenario
-from marketsched.dashboard.descriptions import numbers, sentences, start_rows
+from marketsched.dashboard.descriptions import numbers
 from marketsched.dashboard.server import missing_packages
 from marketsched.dashboard.session import Session
 from marketsched.dashboard.settings import first_form, read_form
@@ -202,61 +202,6 @@ def test_start_step_change_a_control_and_read_the_numbers(visit):
     changed = {"mechanism": "first-come", "lie": "inflate-concurrency", "capacity": "9", "load": "150"}
     expect_figures(page, expected(25, **changed, liars="40", amount="2", seed="8"))
     expect(at(page, "groups").locator("tbody tr")).to_have_count(2)
-
-
-def test_a_job_is_explained(visit):
-    page = visit()
-    write(page, "Rounds per step", "40")
-    press(page, "Step")
-    expect(at(page, "round")).to_have_text("40")
-    expect(at(page, "starts").locator("tr.ms-chosen")).to_have_count(1)
-    expect(at(page, "story")).to_contain_text("The plan starts it")
-    expect(at(page, "story")).to_contain_text("expected surplus")
-    market = played_here(40)
-    for name in (market.view().recent[-1][0], market.view().recent[3][0]):
-        write(page, "or by name", name)
-        expect(at(page, "story").locator("p")).to_have_text(sentences(market.story(name)))
-        rows = [list(cells) for _, cells in start_rows(market.story(name))]
-        expect(at(page, "starts").locator("tbody td")).to_have_text([text for row in rows for text in row])
-    write(page, "or by name", "<i>nobody</i>")
-    expect(page.locator(".ms-why")).to_contain_text("no job of this name was submitted so far")
-
-
-def test_bad_values_in_every_control(visit):
-    page = visit()
-    good = first_form(Scenario.load(os.environ["DASHBOARD_TEST_SCENARIO"]), seed=4)
-    bad = {
-        "Capacity": ("capacity", ("-1", "2.5", "nan", "9" * 300)),
-        "Load": ("load", ("", "0", "inf", "all")),
-        "Owners who lie": ("liars", ("", "101", "nan", "<b>")),
-        "By how much": ("amount", ("", "-5", "1e999", "{{7*7}}")),
-        "Seed": ("seed", ("", "-1", "1.5", "'; --")),
-    }
-    button = page.get_by_role("button", name="Apply and restart")
-    fault = page.locator(".ms-controls .error--text .v-messages__message")
-    for label, (control, values) in bad.items():
-        for value in values:
-            write(page, label, value)
-            seen = repr(value)[:20] if value else "nothing"
-            expect(fault).to_contain_text(re.compile(f"^{re.escape(seen)}.*: expected a"))
-            expect(button).to_be_disabled()
-        write(page, label, good[control])
-        expect(fault).to_have_count(0)
-        expect(button).to_be_enabled()
-    for value in ("", "0", "x", "100000"):
-        write(page, "Rounds per step", value)
-        expect(fault).to_contain_text(f"'{value}': expected a whole" if value else "nothing: expected")
-        press(page, "Step")
-        press(page, "Play")
-    expect(at(page, "round")).to_have_text("0")
-    write(page, "Rounds per step", "3")
-    write(page, "Capacity", "1")  # legal by itself, but jobs of this scenario may be wider
-    press(page, "Apply and restart")
-    expect(page.locator(".ms-error")).to_contain_text("max_concurrency")
-    expect(at(page, "applied")).to_have_text("changed: not applied yet")
-    press(page, "Step")
-    expect(at(page, "round")).to_have_text("3")
-    expect(page.locator(".ms-error")).to_have_count(0)
 
 
 def test_it_can_be_used_without_a_mouse(visit):

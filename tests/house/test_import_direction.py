@@ -98,11 +98,7 @@ def compared_files(tree: ast.Module) -> set[str]:
 
 
 def from_our_own_files(source: str) -> list[str]:
-    """Return the names that compiled functions take from other files of the package.
-
-    numba's cache looks only at the kernel's own file, so after an edit of the other file it would bring
-    back the old result: in an installed package too.
-    """
+    """Return the names that compiled functions take from other files of the package."""
     tree = ast.parse(source)
     ours = {
         alias.asname or alias.name.split(".")[0]

@@ -1,9 +1,4 @@
-"""Bad input, as one table: every range in a signature is asked at each call, by the name of the parameter.
-
-A single class or function therefore needs no test of its own that `capacity = 0` is refused: these find all that are
-decorated with `legal`, and the dataclasses that ask `check_fields`, and hand each parameter what its range does not
-hold. What depends on several values is checked in bodies, and tested there.
-"""
+"""Bad input, as one table: every range in a signature is asked at each call, by the name of the parameter."""
 
 import importlib
 import inspect

@@ -25,39 +25,6 @@ def run(*arguments, status=0):
 
 
 @pytest.mark.slow
-def test_patience_and_checkpoints_are_stated_on_the_command_line_and_played_again(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rules = {key: each for key, each in PLAIN.items() if key not in ("pricing", "threshold")}
-    said = {"patience": 5, "checkpoint": {"every": "2 rounds"}}
-    (tmp_path / "sow.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | said))
-    (tmp_path / "dear.yaml").write_text(dump_yaml(sow(1, 1, signal=None) | {"checkpoint": {"every": 2, "cost": 0.1}}))
-    with serving({**rules, "mechanism": "two-offers"}, "market.db", operator_token_file="operator.token") as url:
-        monkeypatch.setenv("MARKETSCHED_URL", url)
-        monkeypatch.setenv("MARKETSCHED_TOKEN_FILE", "operator.token")
-        run("live", "owner", "ann", "--deposit", "50", "--out", "ann.token")
-        ann = ("--token-file", "ann.token")
-        run("live", "quote", "sow.yaml", "--patience", "3", "--checkpoint", "1", *ann)
-        run("live", "submit", "sow.yaml", "--name", "x", "--patience", "3", *ann)
-        run("live", "submit", "sow.yaml", "--name", "y", *ann)
-        run("live", "submit", "sow.yaml", "--name", "z", "--checkpoint", "3 rounds", *ann)
-        assert "checkpoint.every = 0" in run("live", "submit", "sow.yaml", "--checkpoint", "0", *ann, status=2)
-        assert "checkpoint.cost = 0.1: expected 0" in run("live", "submit", "dear.yaml", *ann, status=2)
-        assert "patience = '-1'" in run("live", "submit", "sow.yaml", "--patience=-1", *ann, status=2)
-        for name in "xy":
-            run("live", "arrive", f"ann.{name}", *ann)
-        run("live", "rounds")
-        for name in "xy":
-            run("live", "complete", f"ann.{name}", "--exit-code", "0")
-    (tmp_path / "log.jsonl").write_text(run("live", "export"))
-    (tmp_path / "config.yaml").write_text(run("live", "export", "--config"))
-    stated = [json.loads(line).get("sow") for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    stated = [(each["patience"], each["checkpoint"]) for each in stated if each]
-    assert stated == [(3, {"every": 2}), (5, {"every": 2}), (5, {"every": 3})]
-    decided = run("live", "export", "--decisions")
-    assert run("replay", "config.yaml", "log.jsonl") == decided and decided.count('"complete"') == 2
-
-
-@pytest.mark.slow
 def test_a_day_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     statement = sow(1, 1)
@@ -167,27 +134,6 @@ def test_the_command_serves_until_it_is_asked_to_end(signal, tmp_path):
     finally:
         process.kill()
         process.stderr.close()
-
-
-@pytest.mark.slow
-def test_a_signal_that_was_not_announced_is_not_sent(tmp_path):
-    with serving(PLAIN, f"{tmp_path}/m.db", operator_token_file=tmp_path / "token") as url:
-        operator = LiveClient(url, (tmp_path / "token").read_text().strip())
-        operator.create_owner("ann", deposit=5)
-        for name in ("ann.a", "ann.b"):
-            operator.submit(sow(1, 2), name=name.partition(".")[2], owner="ann")
-        command = ["live", "arrive", "--url", url, "--token-file", str(tmp_path / "token")]
-
-        def arrive(*more):
-            done = CliRunner().invoke(app, [*command, *more])
-            return done.exit_code, done.stdout, done.stderr
-
-        status, said, error = arrive("ann.a", "--signal", "7")
-        assert status == 2 and not said and "--signal = 7: expected as announced, 2; or --unannounced" in error
-        assert operator.job("ann.a")["state"] == "submitted"
-        status, said, error = arrive("ann.a", "--signal", "7", "--unannounced")
-        assert status == 1 and '"arrived"' in said and "which was not announced" in error
-        assert arrive("ann.b", "--signal", "2")[0] == 0
 
 
 def test_a_client_loads_nothing_that_is_slow():

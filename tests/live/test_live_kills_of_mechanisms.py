@@ -152,7 +152,7 @@ def check_purses(url):
 
 
 @pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.long_after(1)
 @pytest.mark.timeout(6000)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("name", MECHANISMS)

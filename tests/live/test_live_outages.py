@@ -1,21 +1,16 @@
 """Owners do not pay for an operator's machine does: outages, clocks, files; and limits hold everywhere."""
 
-import os
-import signal
 import sqlite3
 import time
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import numpy as np
 import pytest
 
-from draws import many
-from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused, settle, sow
-from marketsched.live import calls, snapshots
+from live_tools import MECHANISMS, PLAIN, Hands, Owners, check_journal, config, refused, sow
+from marketsched.live import calls
 from marketsched.live.accounts import MICRO
-from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.costs import held_at_arrival, most_of
 from marketsched.live.machine import LiveMarket
@@ -26,20 +21,6 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Mar
 
 OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 WALL = {**PLAIN, "clock": {"kind": "wall", "round_seconds": 60}, "no_show_fee": 2.0}
-
-
-class Hands:
-    """Clocks that tests set."""
-
-    def __init__(self):
-        self.system, self.elapsed = datetime(2026, 11, 22, 6, tzinfo=UTC), 100.0
-
-    def clock(self, config_, made):
-        return Clock(config_, made, system=lambda: self.system, elapsed=lambda: self.elapsed)
-
-    def pass_(self, seconds):
-        self.system += timedelta(seconds=seconds)
-        self.elapsed += seconds
 
 
 def begun(path, hands, **options):
@@ -145,31 +126,6 @@ def test_health_shows_the_warning(tmp_path):
 # -- snapshots ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_snapshots_are_tried_again_after_a_copy_was_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(snapshots, "SHARE", 1e9)
-    killed = tmp_path / "killed"
-
-    def dies(market):
-        if not killed.exists():
-            killed.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return snapshots.frozen(market)
-
-    monkeypatch.setattr("marketsched.live.aside.frozen", dies)
-    service = LiveService(str(tmp_path / "m.db"), PLAIN, snapshot_rows=200)
-    service.start()
-    for n in range(1204):
-        ask(service, calls.create_owner(OPERATOR, {"owner": f"o{n}"}))
-        if n % 100 == 0:
-            settle(service)
-    settle(service)
-    taken = [row.seq for row in service.journal.rows() if row.event == "snapshot"]
-    service.stop()
-    assert killed.exists() and len(taken) >= 5
-
-
 # -- the database's file ------------------------------------------------------------------------------------
 
 
@@ -250,16 +206,6 @@ def test_no_balance_falls_below_its_limit(name):
     traffic = Limited(rules_of(name), 7)
     traffic.rounds(60)
     assert traffic.market.tally["completed"] > 5
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ALL)
-def test_no_balance_falls_below_its_limit_in_thousands_of_statements(name):
-    traffic = Limited(rules_of(name), 8)
-    while traffic.owners.n < many(10_000):
-        traffic.rounds(50)
-    assert traffic.market.tally["completed"] > many(500)
 
 
 def test_a_job_worth_more_than_the_limit_is_refused_where_prices_are_made_at_arrival(tmp_path):

@@ -4,14 +4,13 @@ import json
 import sqlite3
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from live_databases import binaries, database, postgres
-from live_tools import PLAIN, check_journal, config, refused, sow, state
+from live_tools import PLAIN, Hands, check_journal, config, refused, sow, state
 from marketsched.live import calls
-from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
 from marketsched.live.principal import Principal
@@ -293,20 +292,6 @@ def test_statements_that_would_hold_others_up_are_refused_before_the_market_sees
 
 
 # -- clocks -------------------------------------------------------------------------------------------------
-
-
-class Hands:
-    """Clocks that tests set: the system's, and the one that only runs forwards."""
-
-    def __init__(self):
-        self.system, self.elapsed = datetime(2026, 11, 22, 6, tzinfo=UTC), 100.0
-
-    def clock(self, config_, made):
-        return Clock(config_, made, system=lambda: self.system, elapsed=lambda: self.elapsed)
-
-    def pass_(self, seconds):
-        self.system += timedelta(seconds=seconds)
-        self.elapsed += seconds
 
 
 WALL = {**PLAIN, "clock": {"kind": "wall", "round_seconds": 60}}

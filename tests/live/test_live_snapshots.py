@@ -15,7 +15,7 @@ from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
-from marketsched.live.playing import check_market, play_journal
+from marketsched.live.playing import play_journal
 from marketsched.live.principal import Principal
 from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
@@ -118,37 +118,6 @@ def books(service):
     jobs = [ask(service, calls.job(OPERATOR, each["job"])) for each in listed]
     ledger, owners = ask(service, calls.ledger(OPERATOR, None, 0, 999)), ask(service, calls.owners(OPERATOR))
     return json.dumps([listed, jobs, ledger, owners, state(service.market)])
-
-
-def events(path):
-    """Return the events of a journal but for those about itself, and all that follows from them."""
-    journal = Journal(str(path))
-    journal.open(writing=False)
-    found = [(row.fields, row.decisions, row.postings) for row in journal.rows() if row.event != "snapshot"]
-    journal.close()
-    return found
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_books_are_equal_with_snapshots_and_without(tmp_path):
-    days = {}
-    for rows in (0, 7):
-        path = tmp_path / f"{rows}.db"
-        for name in ("ann", "ben", "cid"):
-            service = live(path, rows)
-            assert (service.walk.last > 0) == (rows > 0 and name != "ann")
-            one_day(service, name)
-            before = books(service)
-            service.stop()
-        for whole in (False, True):
-            again = live(path, rows, check_all=whole)
-            assert books(again) == before
-            again.stop()
-        check_journal(str(path))
-        assert state(check_market(str(path)).market) == json.loads(before)[-1]
-        days[rows] = events(path)
-    assert days[0] == days[7] and len(days[7]) > 60
 
 
 def snapshots_of(path):

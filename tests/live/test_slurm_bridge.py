@@ -94,47 +94,6 @@ def test_a_job_that_runs_on_pays_for_what_it_booked_and_ends(tmp_path, hidden):
         assert trial.operator.ledger()["entries"] == charges
 
 
-@pytest.mark.slow
-def test_what_takes_more_than_was_announced_is_refused(tmp_path):
-    settings = {"PartitionName": "other Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO"}
-    with Trial(tmp_path, settings=settings) as trial:
-        job = trial.announce("a")
-        for options, why in (
-            (["--partition=market,other"], "expected --partition=market alone"),
-            (["--partition=other,market"], "expected --partition=market alone"),
-            (["--array=1-4"], "expected no --array"),
-            (["--begin=now+600"], "expected no --begin"),
-            (["-n1", ":", f"--comment=market:{job}", "-n1"], "expected one job, not several"),
-        ):
-            with pytest.raises(SlurmError, match=why):
-                trial.slurm.submit("#!/bin/sh\n", f"--comment=market:{job}", "--nodes=1", "-t1", *options)
-        assert trial.slurm.jobs() == []
-
-
-@pytest.mark.slow
-def test_without_a_plugin_the_bridge_cancels_what_takes_more(tmp_path):
-    settings = {"PartitionName": "other Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO"}
-    with Trial(tmp_path, settings=settings, plugin=False) as trial:
-        job = trial.announce("a")
-        for options in (
-            ["--partition=market,other"],
-            ["--array=1-4"],
-            ["-n1", ":", "--hold", f"--comment=market:{job}", "-n1"],
-        ):
-            trial.slurm.submit(
-                "#!/bin/sh\nexec sleep 60\n", "--hold", f"--comment=market:{job}", "-t1", "--output=/dev/null", *options
-            )
-        trial.step_until(lambda: all(each.over for each in trial.slurm.jobs()))
-        assert trial.state(job) == "submitted"
-        later = trial.slurm.submit(
-            "#!/bin/sh\nexec sleep 60\n", "--hold", f"--comment=market:{job}", "-t1", "--begin=now+600", "--chdir=/",
-            "--output=/dev/null",
-        )  # fmt: skip
-        trial.bridge.step()
-        trial.operator.advance()
-        trial.step_until(lambda: trial.slurm_state(later) == "RUNNING")
-
-
 def test_processes_have_to_end_with_their_job(tmp_path):
     with Trial(tmp_path) as trial, pytest.raises(InvalidParameterError, match="proctrack/cgroup"):
         trial.bridge.check_cluster()

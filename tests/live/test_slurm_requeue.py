@@ -61,31 +61,3 @@ def test_a_run_that_is_taken_back_starts_again_and_pays_for_its_last_run(tmp_pat
         assert trial.operator.job(wide)["start"] == 3 and trial.operator.job(wide)["outcome"] == "done"
         with pytest.raises(SlurmError, match="disabled"):  # no user sends back what has to pay
             trial.slurm.requeue_held(number)
-
-
-def test_a_job_whose_patience_ends_leaves_slurm_too_and_never_starts_while_no_bridge_looks(tmp_path):
-    with Trial(tmp_path, nodes=1, config=OFFERS) as trial:
-        first = trial.announce("first", rounds=(8,), hidden=True, terms={"restarts": False})  # regular
-        trial.batch(first, "exec sleep 600", minutes=9)
-        trial.bridge.step()
-        trial.operator.advance()
-        trial.step_until(lambda: trial.state(first) == "running")
-        came = trial.operator.market()["round"]
-        jobs = [trial.announce(f"j{p}", rounds=(4,), hidden=True, terms={"patience": p}) for p in (2, 4)]
-        watched, unwatched = (trial.batch(job, script(trial, job, 1), minutes=9) for job in jobs)
-        trial.bridge.step()
-        assert (trial.slurm_state(watched), trial.slurm_state(unwatched)) == ("HELD", "HELD")
-        while trial.state(jobs[0]) == "arrived":
-            trial.operator.advance()
-            trial.bridge.step()
-        assert trial.operator.market()["round"] == came + 4  # it left in round came + 3, the first beyond its patience
-        trial.step_until(lambda: trial.slurm_state(watched) == "CANCELLED")
-        while trial.state(jobs[1]) == "arrived":  # no bridge looks
-            trial.operator.advance()
-        assert trial.operator.market()["round"] == came + 6
-        assert trial.slurm_state(unwatched) == "HELD"
-        trial.step_until(lambda: trial.slurm_state(unwatched) == "CANCELLED")
-        assert [trial.state(job) for job in jobs] == ["dropped", "dropped"]
-        assert runs_of(trial, jobs[0]) == runs_of(trial, jobs[1]) == []
-        charged = {entry["job"] for entry in trial.operator.ledger(trial.me)["entries"]}
-        assert not charged & set(jobs)

@@ -11,15 +11,12 @@ from marketsched.mechanisms import (
     EventError,
     ExactOracle,
     FirstCome,
-    InvalidParameterError,
     InvalidReportError,
-    MonteCarloOracle,
     PostedPriceMechanism,
     PostedPricing,
     Requirement,
     StatementOfWork,
     TableValue,
-    TooLargeError,
 )
 from refusals import refused
 
@@ -100,20 +97,3 @@ def test_names_and_signals_that_cannot_be_looked_up_are_refused(market):
     refused(lambda: market.arrive(["A"], 1), "expected a job submitted before", error=EventError)
     refused(lambda: market.complete(["A"]), "did not run", error=EventError)
     market.arrive("A", 1)  # nothing was changed before
-
-
-@pytest.mark.slow
-def test_work_beyond_memory_is_refused_with_its_size():
-    sizes = {**SIZES, "max_delay": 10_000_000}
-    with pytest.raises(TooLargeError, match=r"^10000000 sample paths of 1000\d+ rounds: expected at most"):
-        PostedPriceMechanism(2, 10_000_000, PostedPricing([0.5]), MonteCarloOracle(10_000_000), **sizes)
-
-
-@pytest.mark.parametrize("rng", ["one", -1, 0.5, True, [1]])
-def test_a_seed_is_a_whole_number(rng):
-    with pytest.raises(InvalidParameterError, match=r"^rng = .*: expected a whole number"):
-        PostedPriceMechanism(2, 9, PostedPricing([0.5]), ExactOracle(), **SIZES, rng=rng)
-
-
-def test_prices_of_any_number_of_digits_are_refused():
-    refused(lambda: PostedPricing([10**400]), "pricing.prices = [<a number", error=InvalidParameterError)

@@ -11,7 +11,6 @@ import pytest
 from marketsched import Market, Scenario, learn
 from marketsched.mechanisms import (
     DeadlineValue,
-    InvalidParameterError,
     StatementOfWork,
     TooLargeError,
     get_mechanism,
@@ -20,7 +19,7 @@ from marketsched.mechanisms import (
 from marketsched.mechanisms.allocation import availability_from_periods, published_instance
 from marketsched.mechanisms.auctions.vcg import vcg_outcome
 from marketsched.mechanisms.limits import LAST_ROUND
-from marketsched.mechanisms.memory import available_memory, check_memory, readable_size
+from marketsched.mechanisms.memory import available_memory, check_memory
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp.tasks import tasks_of_plans, tasks_of_reports
 from marketsched.study.learning.comparing import compare_learning
@@ -187,21 +186,3 @@ def test_limits_of_the_process_and_of_its_container_count(monkeypatch):
     assert available_memory() == 1
     limits[psutil.RLIMIT_DATA] = 50
     assert available_memory() == -50
-
-
-def test_sizes_are_readable():
-    assert [readable_size(x) for x in (-5, 12, 3 * 2**10, 2**63)] == ["0 bytes", "12 bytes", "3 KiB", "8 EiB"]
-
-
-@pytest.mark.parametrize("seed", [-1, 2**64, 2**64 - 1, 10**400])
-def test_seeds_of_learning_are_checked_before_any_work(seed):
-    """Two runs have two seeds: the second one has to fit, too."""
-    with pytest.raises(
-        InvalidParameterError, match=r"^seed = .*: expected a whole number (>= 0|in \[0, 184467440737095516)"
-    ):
-        compare_learning(["exponential"], days=4, runs=2, seed=seed)
-
-
-def test_the_largest_seeds_learn():
-    found = compare_learning(["exponential"], days=4, runs=2, owners=2, seed=2**64 - 2, workers=1)
-    assert found.meta["seeds"] == [2**64 - 2, 2**64 - 1]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import draws
 from bid_price_markets import SmallJob, Turn
 from marketsched.agents.job import Job
 from marketsched.agents.market_run import MarketRun
@@ -89,14 +88,6 @@ def largest_gain(which, seeds, stops=True):
 def test_no_report_gains(which, stops):
     gain, tried = largest_gain(which, range(2), stops)
     assert tried > 200 and gain <= 1e-9
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize("which", MARKETS)
-def test_no_report_gains_in_many_markets(which, stops):
-    assert largest_gain(which, range(2, draws.many(40, least=5)), stops)[0] <= 1e-9
 
 
 def test_a_job_whose_long_run_is_not_over_at_the_end_is_served_for_its_short_one():

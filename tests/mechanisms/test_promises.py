@@ -1,13 +1,7 @@
-"""Every printed promise of truth, in random small markets: no report of an owner gains over the truth.
+"""Every printed promise of truth, in random small markets: no report of an owner gains over the truth."""
 
-Mechanisms that promise something have to stand in `RULES`; a promise that is false is caught (`test_false_promises`).
-"""
-
-import re
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import marketsched.agents.loop as loop
@@ -23,7 +17,7 @@ from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names,
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
 from marketsched.mechanisms.resources.shapes import Shape
-from offers_markets import Chosen, Fixed, drawn_offers, played
+from offers_markets import Chosen, played
 from promise_markets import (
     NODES,
     SIZES,
@@ -109,60 +103,6 @@ def test_every_mechanism_that_promises_truth_is_played():
         made = get("mechanism", name)
         if made.__module__.startswith("marketsched.") and name not in played:
             assert promises_of(name).startswith(TRUTH["none"]), name
-
-
-@pytest.mark.slow
-def test_given_nodes_and_offer_truth_is_best_whatever_happens():
-    """As the list prints of `two-offers` for hidden durations; all curves, and jobs that cannot restart."""
-    tried, offers, spread = 0, set(), False
-    for seed in range(many(100)):
-        world = drawn_world(seed, hidden=True, gaps=False)
-        job = world.job
-
-        def build(chosen=(), *, seed=seed, job=job, **sizes):
-            offers = drawn_offers(np.random.default_rng(seed))
-            nodes, horizon = sizes.pop("capacity"), sizes.pop("horizon")
-            build.made = Fixed(nodes, horizon, chosen=chosen, requeue=seed % 2 == 0, **offers, **sizes)
-            return build.made
-
-        known = {}
-        for _, jobs in outcomes(world):
-            for report in reports(world, 6, seed):
-                if report.concurrency != job.truth.concurrency or not report.revealed:
-                    report = stated(
-                        report.birth, job.truth.concurrency, report.value, report.requirements[0].arrival,
-                        tuple((r.duration, r.probability) for r in report.requirements), True,
-                    )  # fmt: skip
-                lie = utility(world, build, report, jobs)
-                offer = build.made.taken.get(job.name)
-                key = (offer, jobs[world.mine].duration)
-                if key not in known:
-                    forced = {job.name: offer}
-                    truthfully = lambda **sizes: build(forced, **sizes)  # noqa: E731, B023 - called at once
-                    known[key] = 0.0 if offer is None else utility(world, truthfully, job.truth, jobs)
-                assert lie <= known[key] + 1e-9, (seed, offer, job.truth, report)
-                tried, offers = tried + 1, offers | {offer if offer is None else offer[0]}
-                spread = spread or not report.restarts
-    assert tried > 200 and offers == {0, 1, None}
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "shapes", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 3]
-)
-def test_hundreds_of_hidden_markets_on_clusters(shapes):
-    tried, best = 0, -np.inf
-    for seed in range(10_000, 10_000 + many(500)):
-        world = drawn_world(seed, hidden=True, shapes=shapes)
-        rules = (OF_UNITS if shapes else ON_NODES) | {"phi": 0.3 * (seed % 3 == 0)}
-        build = builder("cluster-first-come", rules, world)
-        if seed % 4 == 3:
-            build = builder("cluster-bid-price", LAGS, world)
-        gain, report, some = largest_gain(world, build, "in expectation", reports(world, 15, seed))
-        tried, best = tried + some, max(best, gain)
-        assert gain <= 1e-9, (seed, world.job.truth, report)
-    print(f"{many(500)} markets with up to {shapes} shapes, {tried} reports, largest gain {best:g}")
 
 
 # -- promises that are false --------------------------------------------------------------------------------
@@ -369,26 +309,3 @@ def test_the_lie_that_is_named_for_hidden_durations_is_each_that_pays():
     assert not starts(3.0) and starts(6.0)  # which is worth (3 - 1) / 2 on average
     for kind in (FirstCome, BidPrice):
         assert truth_in_short(kind, revealed=False) == "no: a nearer deadline or a larger value"
-
-
-PAGES = Path(__file__).parents[2] / "docs"
-
-
-@pytest.mark.parametrize("page", ["which-mechanism.md", "resources.md"])
-def test_pages_print_these_promises_and_no_others(page):
-    """A row of a table that begins with a mechanism and speaks of truth says what `mechanisms NAME` prints."""
-    rows = re.findall(r"^\| (`[a-z-]+`[^|]*) \|(.*)$", (PAGES / page).read_text(), flags=re.MULTILINE)
-    checked = 0
-    for head, rest in rows:
-        name = head.split("`")[1]
-        if name not in mechanism_names() or "truth" not in rest:
-            continue
-        wanted = promises_of(name).split("; ")
-        if "durations" in head:
-            wanted = [part for part in wanted if part.startswith(head.partition(", ")[2])]
-            wanted = [part.partition(": ")[2] for part in wanted]
-        else:
-            wanted = [part for part in wanted if "truth" in part]
-        assert wanted and all(part in rest for part in wanted), (head, wanted)
-        checked += 1
-    assert checked

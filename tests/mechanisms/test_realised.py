@@ -1,7 +1,5 @@
 """Realised jobs as arrays: every useful start, its value, nothing else."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,20 +94,3 @@ def test_faults_name_the_job(row, message):
     good = (sow(1, 1, DeadlineValue(3.0, 9)), 1, 2)
     with pytest.raises(InvalidParameterError, match=message):
         RealisedJobs.build([good, (sow(birth, 1, DeadlineValue(3.0, 9)), arrival, duration)], horizon=9, max_delay=9)
-
-
-@pytest.mark.slow
-def test_eight_times_the_jobs_take_about_eight_times_as_long():
-    def seconds(n_jobs):
-        births = np.random.default_rng(0).integers(1, 560, n_jobs).tolist()
-        triples = [(sow(b, 1, LinearValue(5.0, b + 4, 0.01, b + 60)), b + 1, 3) for b in births]
-        best = float("inf")
-        for _ in range(4):  # the first of them compiles
-            began = time.process_time()
-            jobs = RealisedJobs.build(triples, horizon=600, max_delay=148)
-            best = min(best, time.process_time() - began)
-            assert jobs.useful.all()
-        return best
-
-    few, many = seconds(1_000), seconds(8_000)
-    assert many < 24 * few  # if each job looked at all others it were 64

@@ -1,8 +1,4 @@
-"""Slurm's fair-share factors: its own tests, the examples of its pages, and references.
-
-Not covered of its own tests: rows of accounts, which have no factor here, and 24.2, 24.5, 24.6 and 24.7, about options
-of ``sprio`` and ``sshare``.
-"""
+"""Slurm's fair-share factors: its own tests, the examples of its pages, and references."""
 
 import re
 from itertools import pairwise

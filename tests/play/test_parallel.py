@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from marketsched import compare
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.play.kept_results import FORGOTTEN_SECONDS, KeptResults, fingerprint
 from marketsched.play.parallel import run_many
@@ -86,44 +85,6 @@ def test_interrupted_work_goes_on(tmp_path):
     other = KeptResults(tmp_path, {"question": 2})
     assert other.read() == {}
     assert len(KeptResults(tmp_path, {"question": 1}).read()) == len(TASKS)
-
-
-@pytest.mark.slow
-def test_a_comparison_that_was_interrupted_goes_on(tmp_path, small_market):
-    whole = compare(small_market, ["first-come", "pay-as-bid"], runs=4)
-
-    def interrupt(done, steps, what):
-        if done >= steps // 2:  # the third seed of four begins
-            raise KeyboardInterrupt
-
-    again = {"runs": 4, "keep": tmp_path / "kept"}
-    part = compare(small_market, ["first-come", "pay-as-bid"], progress=interrupt, keep_interrupted=True, **again)
-    assert not part.complete and part.meta["runs"] == 2
-    part.save(tmp_path / "part")
-    shares = []
-    found = compare(
-        small_market, ["first-come", "pay-as-bid"], progress=lambda done, all_, _: shares.append(done / all_), **again
-    )
-    assert found.complete and min(shares) >= 0.5  # nothing of the first two seeds is played again
-    assert found.runs.drop(columns="seconds", errors="ignore").equals(
-        whole.runs.drop(columns="seconds", errors="ignore")
-    )
-    assert found.summary.drop(columns="seconds", errors="ignore").equals(
-        whole.summary.drop(columns="seconds", errors="ignore")
-    )
-    assert any((tmp_path / "kept").iterdir())  # until the result is saved
-    found.save(tmp_path / "all")
-    assert not (tmp_path / "kept").exists()
-
-
-@pytest.fixture
-def small_market():
-    job = {"birth": 1, "concurrency": 1, "value": {"kind": "deadline", "value": 4, "deadline": 4}}
-    late = {"arrival": 2, "duration": 2, "probability": 0.5}
-    law = [{"arrival": 1, "duration": 1, "probability": 0.5}, late]
-    limits = {"capacity": 2, "horizon": 6, "max_concurrency": 1, "max_duration": 2, "max_value": 4, "max_delay": 6}
-    jobs = [{"name": str(i), **job, "requirements": law} for i in range(4)]
-    return {"name": "small", "workload": {"kind": "jobs", **limits, "jobs": jobs}}
 
 
 def test_what_interrupted_work_left_long_ago_is_removed(tmp_path):

@@ -34,10 +34,6 @@ def agree(market: SmallMarket) -> None:
         pytest.fail("\n".join([found, json.dumps(market.config), *market.lines]), pytrace=False)
 
 
-def test_there_are_twelve_examples():
-    assert len(EXAMPLES) == 12
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_replay_reproduces_the_examples(name):
     config, events, decisions = example(name)
@@ -97,11 +93,3 @@ def test_agreement_on_random_markets(kind):
 @given(markets())
 def test_agreement_on_drawn_markets(market):
     agree(market)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("kind", CLEAN, ids=["all", "running"])
-def test_agreement_on_thousands_of_random_markets(kind):
-    for seed in range(10_000, 10_000 + many(2_500)):
-        agree(seeded_market(seed, kind))

@@ -1,8 +1,4 @@
-"""The replay driver: what a faulty line may not do, who completes whom, and when rounds are cleared.
-
-That the decisions are right is tested in test_replay_agreement; here markets are so small that the
-decisions can be read off: one price for every round, failure estimates ignored (threshold 1).
-"""
+"""The replay driver: what a faulty line may not do, who completes whom, and when rounds are cleared."""
 
 import json
 
@@ -449,10 +445,7 @@ def test_a_checkpoint_without_a_cost_is_read():
 
 
 def test_a_replayed_run_that_is_taken_back_keeps_its_saved_work():
-    """Of six rounds four are saved when a job that is in a hurry takes the node; two are left when it is free again.
-
-    Where nothing is saved four rounds would be lost, more than three quarters of what is usual, and the run stays.
-    """
+    """Of six rounds four are saved when a job that is in a hurry takes the node; two are left when it is free again."""
     config = {
         "mechanism": "two-offers", "capacity": 1, "max_concurrency": 1, "max_duration": 6, "max_value": 99.0,
         "max_delay": 40, "horizon": 40, "parameters": {"counts_saved": True},

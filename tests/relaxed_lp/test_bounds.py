@@ -1,7 +1,5 @@
 """The bounds (11), (12) and (23): equal to their definitions, and above what schedules can be worth."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     InvalidParameterError,
-    SolverError,
     StatementLaw,
     StatementOfWork,
     TableValue,
@@ -26,7 +23,6 @@ from naive_programs import (
     starts_of_reports,
     worth,
 )
-from refusals import refused
 
 
 def market(seed, n_jobs=5, revealed=True, horizon=7, **options):
@@ -204,7 +200,6 @@ def test_nothing_useful_is_worth_nothing():
 
 
 SOW = StatementOfWork(1, 1, DeadlineValue(1.0, 5), [(1, 1, 1.0)])
-HIDDEN = StatementOfWork(1, 1, DeadlineValue(1.0, 5), [(1, 1, 0.5, None), (1, 2, 0.5, None)])
 
 
 @pytest.mark.parametrize("solve", [offline_bound, plan_bound, law_bound])
@@ -218,22 +213,6 @@ HIDDEN = StatementOfWork(1, 1, DeadlineValue(1.0, 5), [(1, 1, 0.5, None), (1, 2,
 def test_bad_arguments_are_named(solve, arguments, options, message):
     with pytest.raises(InvalidParameterError, match=message):
         solve(*arguments, **options)
-
-
-def test_bad_arguments_of_single_bounds_are_named():
-    refused(lambda: law_bound([SOW, HIDDEN], 2, 9), "laws[1], case 0: durations hidden", error=InvalidParameterError)
-    with pytest.raises(InvalidParameterError, match=r"laws\[0\]: probabilities add up to 0\.9"):
-        law_bound([[(SOW, 0.9)]], 2, 9)
-    realised = RealisedJobs.build([(SOW, 1, 1)], horizon=9, max_delay=9)
-    refused(lambda: realised_bound(realised, 2, 5), place="horizon", seen=5, legal="9", error=InvalidParameterError)
-    refused(lambda: realised_bound(realised, np.inf, 9), "capacity = inf", error=InvalidParameterError)
-    with pytest.raises(InvalidParameterError, match="jobs is empty"):
-        realised_bound(RealisedJobs.build([], horizon=9, max_delay=9), 2, 9)
-
-
-def test_a_missing_solver_is_an_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "highspy", None)
-    refused(lambda: offline_bound([SOW], 2, 9), "pip install", error=SolverError)
 
 
 class Unchecked(DeadlineValue):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.relaxed_lp.bundle_prices import BundlePricing, _commit_kernel, _price_table_kernel
+from marketsched.relaxed_lp.bundle_prices import BundlePricing
 
 HORIZON, LONGEST, WIDEST = 8, 3, 2
 LIMITS = MarketLimits(40, HORIZON, WIDEST, LONGEST, max_value=9.0, max_delay=6)
@@ -155,20 +155,3 @@ def test_figures_are_told():
     pricing = opened([(1, 4, 1.0), (2, 5, 2.0)], figures={"lp_value": 3.0})
     commit(pricing, 2, [(2, 2, 1.0)])
     assert pricing.statistics() == {"bundles": 2, "bundles_open": 1, "lp_value": 3.0}
-
-
-def test_kernels_as_plain_python():
-    first, last, prices = np.array([1, 2]), np.array([4, 6]), np.array([1.0, 2.0])
-    results = []
-    for table_kernel, take in (
-        (_price_table_kernel, _commit_kernel),
-        tuple(getattr(kernel, "py_func", kernel) for kernel in (_price_table_kernel, _commit_kernel)),
-    ):
-        closed_at, used, usage = np.full(2, np.iinfo(np.int64).max), np.zeros(2), np.zeros(12)
-        starts, durations, weights = np.array([1, -1, 2]), np.array([2, 1, 4]), np.array([0.5, 0.5, 0.5])
-        take(first, last, prices, closed_at, used, usage, 1, 1.0, 2, starts, durations, weights)
-        table = np.full((4, 5), np.inf)
-        table_kernel(first, last, prices, closed_at, 2, 1, table)
-        results.append((used.tolist(), usage.tolist(), closed_at.tolist(), table.tolist()))
-    assert results[0] == results[1]
-    assert results[0][0] == [1.0, 1.0]

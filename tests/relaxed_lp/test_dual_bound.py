@@ -1,14 +1,12 @@
 """The dual bound (29): valid for any prices, above LP and exact optimum, close to the LP, and quick."""
 
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import config
 from scipy import optimize, sparse
 
 from marketsched.mechanisms import DeadlineValue, InvalidParameterError, LinearValue, StatementOfWork, TableValue
@@ -16,9 +14,6 @@ from marketsched.mechanisms.auctions.flat_price import best_first_come
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp import duality
 from marketsched.relaxed_lp.duality import (
-    _adagrad_kernel,
-    _tasks_of,
-    _value_kernel,
     dual_bound,
     dual_value,
     report_bound,
@@ -154,25 +149,6 @@ def test_above_the_exact_optimum_and_within_a_percent_of_the_relaxed_one(n_jobs,
     assert bound.value <= 1.01 * relaxed
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="times compiled code")
-def test_close_to_the_relaxed_optimum_in_a_fraction_of_its_time(record_property):
-    jobs, capacity = market(2000, 600, 1.5, seed=4)
-    dual_bound(jobs, capacity, 600, steps=1)  # compiled
-    seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
-        bound = dual_bound(jobs, capacity, 600)
-        seconds.append(time.perf_counter() - began)
-    began = time.perf_counter()
-    relaxed = relaxed_optimum(jobs, capacity)
-    ratio = (time.perf_counter() - began) / min(seconds)
-    print(f"2,000 jobs: bound / LP = {bound.value / relaxed:.6f}; LP takes {ratio:.1f} times as long")
-    record_property("lp_time_over_dual_bound", ratio)
-    assert relaxed <= bound.value * (1 + 1e-9) and bound.value <= 1.01 * relaxed
-    assert ratio > 2
-
-
 @pytest.mark.compiled
 def test_scale_of_the_values_does_not_matter():
     jobs, capacity = market(200, 60, 1.5, seed=5)
@@ -235,21 +211,6 @@ def test_bad_arguments_are_named(arguments, message):
 
 
 # -- kernels -----------------------------------------------------------------------------------------------
-
-
-def test_kernels_agree_with_plain_python():
-    jobs, capacity = market(25, 20, 1.5, seed=9, longest=5)
-    tasks = _tasks_of(jobs, capacity)
-    results = []
-    for kernel, value in ((_adagrad_kernel, _value_kernel), (_plain(_adagrad_kernel), _plain(_value_kernel))):
-        prices, best, trace = np.zeros(20), np.zeros(20), np.empty(15)
-        done = kernel(*tasks, float(capacity), 2.0, prices, best, trace)
-        results.append((*done, *prices, *best, *trace, value(*tasks, float(capacity), best)))
-    assert results[0] == pytest.approx(results[1], rel=1e-12, abs=1e-12)
-
-
-def _plain(kernel):
-    return getattr(kernel, "py_func", kernel)
 
 
 # -- from reports ------------------------------------------------------------------------------------------

@@ -168,12 +168,6 @@ def test_bounds_of_a_stopped_search_hold(seed):
         assert stopped.value == pytest.approx(best, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_a_node_limit_gives_the_same_again():
-    one, two = (hindsight_optimum(*crowd(40, 20), node_limit=1) for _ in range(2))
-    assert one.value == two.value and one.bound == two.bound and np.array_equal(one.starts, two.starts)
-
-
 @pytest.mark.parametrize(("module", "limit"), [(hindsight, "MOST_STARTS"), (packing, "MOST_NONZEROS")])
 def test_what_is_too_large_is_not_searched(monkeypatch, module, limit):
     monkeypatch.setattr(module, limit, 50)

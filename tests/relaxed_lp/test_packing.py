@@ -1,6 +1,5 @@
 """The packing program: optimal by its certificate, right whatever the solver did, compiled once."""
 
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -160,24 +159,6 @@ def test_nonsense_from_the_solver_is_made_feasible_and_bounded(seed, noise):
     assert program.dual_value(solution.prices, supply) == pytest.approx(solution.dual_value, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize(("supply", "method"), [(12.0, "simplex"), pytest.param(40.0, "ipm", marks=pytest.mark.slow)])
-def test_stopped_early_it_says_so_and_bounds_both_sides(supply, method):
-    program, _ = crowd(1500, 400)
-    assert program._method(supply) == method
-    best = program.solve(supply)
-    assert best.optimal
-    stopped = [program.solve(supply, time_limit=share * best.seconds) for share in (0.01, 0.1, 0.3, 0.5)]
-    assert not all(solution.optimal for solution in stopped)
-    for solution in stopped:
-        if not solution.optimal:
-            assert solution.value <= best.dual_value * (1 + 1e-9)
-            assert solution.dual_value >= best.value * (1 - 1e-9)
-            assert solution.gap > 1e-6 * best.value or solution.dual_value <= best.dual_value * (1 + 1e-6)
-            assert np.isfinite([solution.value, solution.dual_value, *solution.prices]).all()
-
-
 @pytest.mark.parametrize("status", ["infeasible", "unbounded", "infeasible_or_unbounded", "optimal_inaccurate", None])
 def test_any_other_end_is_an_error(monkeypatch, status):
     import cvxpy
@@ -210,55 +191,7 @@ def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
     refused(lambda: program.solve(supply), "does not find its solver HIGHS", error=SolverError)
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_threads_that_others_started_do_not_matter():
-    code = """
-import highspy
-import numpy as np
-from marketsched.mechanisms import DeadlineValue, StatementOfWork
-from marketsched.relaxed_lp import offline_bound
-
-other = highspy.Highs()
-other.setOptionValue("output_flag", False)
-other.setOptionValue("threads", 2)
-x = other.addVariable(0, 1)
-other.maximize(x)
-bound = offline_bound([StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])] * 6, 5, 3)
-assert abs(bound.value - 20) < 1e-6, bound
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-
-
 # -- compiled once -----------------------------------------------------------------------------------------
-
-
-def test_another_supply_does_not_compile_again(monkeypatch):
-    from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeMatrixStuffing
-
-    compiled, apply = [], ConeMatrixStuffing.apply
-
-    def counted(self, problem):
-        compiled.append(problem)
-        return apply(self, problem)
-
-    monkeypatch.setattr(ConeMatrixStuffing, "apply", counted)
-    program, supply, naive = instance(1)
-    for factor in (1.0, 0.5, 2.0, 1.0):
-        value = program.solve(factor * supply).value
-        assert value == pytest.approx(optimum(naive, factor * supply, program.horizon), rel=1e-7)
-    assert len(compiled) == 1 and program._compiled.problem.is_dpp()
-    instance(2)[0].solve(supply)
-    assert len(compiled) == 2  # the count does count
-
-
-def test_solving_is_repeatable():
-    program, supply = crowd(200, 80)
-    first = program.solve(supply)
-    program.solve(0.5 * supply)
-    again = program.solve(supply)
-    assert np.array_equal(first.allocation, again.allocation) and np.array_equal(first.prices, again.prices)
 
 
 # -- ends --------------------------------------------------------------------------------------------------

@@ -5,21 +5,17 @@ import pytest
 from scipy import optimize, sparse
 
 from marketsched.mechanisms import InvalidParameterError
-from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import LinearValue, TableValue
-from marketsched.relaxed_lp.duality import dual_bound
+from marketsched.mechanisms.values import TableValue
 from marketsched.relaxed_lp.pooled_duality import (
     PooledJobs,
-    _pooled_adagrad_kernel,
-    _pooled_value_kernel,
     pooled_bound,
     pooled_value,
 )
 from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
-from tests.support.node_program import Choice, Node, Option, best_on_nodes
+from node_program import Choice, Node, Option, best_on_nodes
 
 
 def pooled(choices, n_resources):
@@ -180,49 +176,12 @@ def test_pools_of_half_the_size_give_a_bound_that_is_broken():
     assert broken >= 5
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_one_pool_and_one_resource_is_the_bound_of_identical_nodes():
-    rng = np.random.default_rng(5)
-    rows = []
-    for _ in range(60):
-        birth, d, width = int(rng.integers(1, 20)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
-        curve = LinearValue(float(rng.lognormal(1, 1)), birth + d, 0.2, birth + d + int(rng.integers(0, 8)))
-        rows.append((StatementOfWork(birth, width, curve, [(birth, d, 1.0)]), birth, d))
-    known = RealisedJobs.build(rows, horizon=30, max_delay=30)
-    tables = [sow.value.table(a + 1, 20) for sow, a, _ in rows]
-    jobs = PooledJobs(
-        arrivals=known.arrivals,
-        value_offsets=20 * np.arange(61),
-        values=np.concatenate(tables),
-        option_offsets=np.arange(61),
-        pools=np.zeros(60, dtype=np.int64),
-        durations=known.durations,
-        worths=np.ones(60),
-        demands=known.concurrency[:, None].astype(float),
-    )
-    assert pooled_bound(jobs, [[6.0]], 30).value == pytest.approx(dual_bound(known, 6, 30).value, rel=2e-3)
-
-
 def test_what_the_prices_prove_is_the_value():
     nodes, choices, n_pools = small_market(3, n_jobs=30, horizon=14)
     jobs, have = pooled(choices, 3), capacities(nodes, n_pools)
     bound = pooled_bound(jobs, have, 14)
     assert bound.value == pytest.approx(pooled_value(jobs, have, 14, bound.prices), rel=1e-12)
     assert bound.prices.shape == (n_pools, 3, 14) and (np.diff(bound.history) <= 0).all()
-
-
-def test_kernels_agree_with_plain_python():
-    nodes, choices, n_pools = small_market(4, n_jobs=12, horizon=8)
-    jobs, have, results = pooled(choices, 3), capacities(nodes, n_pools), []
-    for plain in (False, True):
-        descend, value = (
-            getattr(f, "py_func", f) if plain else f for f in (_pooled_adagrad_kernel, _pooled_value_kernel)
-        )
-        prices, best, trace = np.zeros((n_pools, 3, 8)), np.zeros((n_pools, 3, 8)), np.empty(12)
-        done = descend(jobs, have, 0.1, prices, best, trace)
-        results.append([*done, *prices.ravel(), *best.ravel(), *trace, value(jobs, have, best)])
-    assert results[0] == pytest.approx(results[1], rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from draws import many
 from marketsched.mechanisms import InvalidParameterError
-from marketsched.relaxed_lp import fractional_unit_allocation, star, widening
+from marketsched.relaxed_lp import fractional_unit_allocation, star
 from packings import (
     W6,
     as_allocation,
-    centre_of,
     check_theorem,
     family_of,
-    greedy_packing,
     height_of,
     random_family,
     star_packing,
@@ -54,13 +52,6 @@ def test_w6():
     bundles.verify(supply=3)
 
 
-def test_w6_loads():
-    family = family_of(*W6)
-    loads = [sum(w.width * w.weight for w in family if w.covers(t)) for t in range(1, 7)]
-    assert loads == [0.5, 0.5, 1, 2.5, 1.25, 0.75]
-    assert {centre_of(w, 2) for w in family} == {4}
-
-
 @pytest.mark.parametrize("seed", range(many(400)))
 def test_star_is_the_construction_word_by_word(seed):
     """Weights are rational, so that ties are exact there, and have to be recognised here."""
@@ -86,15 +77,6 @@ def test_star_is_the_construction_word_by_word(seed):
     assert bundles.weight == pytest.approx(expected.weight, rel=1e-12)
     bundles.verify()
     expected.verify()
-
-
-@pytest.mark.parametrize("longest", [1, 2, 3, 4, 5, 8, 15, 16, 64])
-def test_centres_by_their_definition(longest):
-    rng = np.random.default_rng(longest)
-    first = rng.integers(1, 200, 500)
-    last = first + rng.integers(0, longest, 500)
-    family = family_of(first, last, np.ones(500, int), np.ones(500), np.ones(500))
-    assert star._centres(first, last).tolist() == [centre_of(w, height_of(longest)) for w in family]
 
 
 def test_centres_of_distant_rounds():
@@ -169,13 +151,6 @@ def test_theorem_fua_on_random_families():
     sweep(np.random.default_rng(0), many(500))
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.compiled
-def test_theorem_fua_on_ten_thousand_random_families():
-    sweep(np.random.default_rng(1), 10_000)
-
-
 def test_theorem_fua_at_scale():
     rng = np.random.default_rng(2)
     n, rounds, unit, longest = 20_000, 3000, 8, 100
@@ -235,12 +210,6 @@ def test_outcomes_of_weight_zero_are_in_no_bundle():
     assert (bundles.first.tolist(), bundles.last.tolist(), bundles.value.tolist()) == ([1], [2], [1.0])
 
 
-def test_worthless_outcomes_stay_in_their_bundles():
-    bundles = fractional_unit_allocation([1], [2], [1], [0.5], [0.0], max_concurrency=1, max_duration=2)
-    assert bundles.value.tolist() == [0.0]
-    bundles.verify()
-
-
 def test_the_order_of_outcomes_does_not_matter():
     """Unless they have the same rounds: then they go by their number."""
     rng = np.random.default_rng(3)
@@ -292,38 +261,7 @@ def test_the_bound_of_the_theorem_can_be_broken():
     assert windows.overlap(t0)[-1] > 2 * load + 14 + 2
 
 
-@pytest.mark.parametrize("packing", [window_packing, greedy_packing])
-def test_baselines_pass_the_checker(packing):
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        arrays = random_family(rng, 25, 30, 3, 8, lambda n: rng.integers(1, 9, n) / 4)
-        family = family_of(*arrays)
-        allocation = as_allocation(packing(family, 3), family, 3)
-        allocation.verify()
-        with pytest.raises(InvalidParameterError, match="bundles lie over one round"):
-            allocation.verify(supply=3 * (allocation.max_overlap - 1))
-
-
 # -- kernels, copies, bad input ----------------------------------------------------------------------------
-
-KERNELS = {star: ("_rank_kernel", "_fill_kernel", "_plus", "_in_units"), widening: ("_stretch_kernel",)}
-
-
-def test_kernels_as_plain_python(monkeypatch):
-    rng = np.random.default_rng(6)
-    arrays = random_family(rng, 300, 50, 3, 16, lambda n: rng.random(n) * 3)
-
-    def outcome():
-        bundles = fractional_unit_allocation(*arrays, max_concurrency=3, max_duration=16)
-        wide = bundles.widened(bundles.max_overlap + 1, 55)
-        return [array.tolist() for array in (*bundles.members, bundles.first, wide.first, wide.last)]
-
-    compiled = outcome()
-    for module, names in KERNELS.items():
-        for name in names:
-            kernel = getattr(module, name)
-            monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
-    assert outcome() == compiled
 
 
 def test_results_are_our_own_and_read_only():

@@ -129,10 +129,7 @@ def test_far_away_rounds_need_no_table():
 
 
 def widened_slowly(bundles, limit, horizon):
-    """Let all bundles grow to the right, then to the left, a round at a time; the latest to begin go on.
-
-    Who began to grow last has grown the least; of equals, the most valuable goes on.
-    """
+    """Let all bundles grow to the right, then to the left, a round at a time; the latest to begin go on."""
     first, last = bundles.first.tolist(), bundles.last.tolist()
 
     def room(t):

@@ -1,8 +1,5 @@
 """The figure of a run shows what the tables say, fits its page, and is the same every time."""
 
-import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -197,11 +194,6 @@ def test_every_word_is_on_the_page_and_none_covers_another(bands):
     assert min(text.get_fontsize() for text, _ in boxes) >= 10  # the page is as wide as a slide, 12 inches
 
 
-def test_the_only_job_of_a_run_is_all_of_them():
-    figure = drawn(a_run(n_jobs=1, removals=False), title="one")
-    assert any("1 job, 100% completed" in text.get_text() for text in figure.texts)
-
-
 def test_an_interrupted_run_says_so(run):
     part = replace(run, outcome=run.outcome | {"complete": False, "rounds": 50, "horizon": 96})
     figure = drawn(part, title="run")
@@ -212,18 +204,6 @@ def test_a_run_without_a_finished_round_can_be_drawn(tmp_path):
     nothing = build_result(MarketLog(), [], name="x", capacity=3, horizon=5, statistics={})
     figure = drawn(nothing, title="nothing yet")
     assert picture_bytes(figure, tmp_path / "run.png")
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("ending", ["svg", *(pytest.param(x, marks=pytest.mark.slow) for x in ("png", "pdf"))])
-def test_equal_runs_give_equal_bytes(ending, tmp_path):
-    first, second = (
-        picture_bytes(drawn(a_run(), round_seconds=60, title="run"), tmp_path / f"{i}.{ending}") for i in range(2)
-    )
-    assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest()
-    other = picture_bytes(drawn(a_run(capacity=CAPACITY + 1)), tmp_path / f"other.{ending}")
-    assert first != other
 
 
 def luminance(colour):
@@ -238,11 +218,3 @@ def test_neighbouring_colours_differ_in_lightness_alone(pair):
     """So that they can be told apart without colour vision, and on a grey print."""
     dark, light = sorted(luminance(colour) for colour in pair)
     assert (light + 0.05) / (dark + 0.05) > 1.5
-
-
-@pytest.mark.slow
-def test_no_global_plotting_state_is_touched():
-    code = (
-        "import sys, marketsched.results.market_figure; sys.exit(bool({'matplotlib.pyplot', 'mesa'} & {*sys.modules}))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

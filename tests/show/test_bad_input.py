@@ -66,37 +66,6 @@ def refused(here, *arguments):
     return found.stderr.removeprefix("marketsched: ").rstrip("\n")
 
 
-FIRST = "market.yaml: workload.jobs[0]"
-
-
-def test_values_between_0_and_1_are_fine(here):
-    found = CliRunner().invoke(
-        app, ["run", "market.yaml", "--out", "out", "--set", "workload.jobs.0.value.values={5: 0.25}"]
-    )
-    assert found.exit_code == 0
-
-
-def test_concurrency_above_capacity(here):
-    line = refused(
-        here,
-        "run",
-        "market.yaml",
-        "--out",
-        "out",
-        "--set",
-        "workload.capacity=1",
-        "--set",
-        "workload.jobs.0.concurrency=2",
-    )
-    assert line == f"{FIRST}.concurrency = 2: expected a whole number in [1, 1]"
-
-
-def test_duplicate_names(here):
-    jobs = json.dumps([JOB, JOB])
-    line = refused(here, "run", "market.yaml", "--out", "out", "--set", f"workload.jobs={jobs}")
-    assert line == "market.yaml: workload.jobs[1].name = 'A': expected a name of its own"
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -119,15 +88,6 @@ def test_unknown_keys_of_a_configuration(here):
     (here / "bad.yaml").write_text(dump_yaml(CONFIG | {"capacities": 3}))
     line = refused(here, "replay", "bad.yaml", "-", "--out", "out")
     assert line.startswith("bad.yaml: capacities: unknown key (did you mean 'capacity'?): known here are epsilon")
-
-
-def test_relaxed_supply_must_exceed_the_widest_job(here):
-    """C' = (1 - 0.4) 3 = 1.8 nodes are not enough for a job of 2."""
-    changes = ["--set", "mechanism.epsilon=0.4", "--set", "mechanism.pricing={kind: exponential}"]
-    assert "expected C' > max_concurrency" in refused(here, "run", "market.yaml", "--out", "out", *changes)
-    (here / "bad.yaml").write_text(dump_yaml(CONFIG | {"epsilon": 0.4, "pricing": {"kind": "exponential"}}))
-    line = refused(here, "replay", "bad.yaml", "-", "--out", "out")
-    assert line.startswith("bad.yaml: ") and "expected C' > max_concurrency" in line
 
 
 @pytest.mark.parametrize(

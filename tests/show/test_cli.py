@@ -250,44 +250,6 @@ def test_replay_ends_quietly_when_its_reader_has_gone():
 
 # -- interruption -------------------------------------------------------------------------------
 
-INTERRUPT_AT_31 = """
-import os, signal, sys
-from marketsched.agents.market_run import MarketRun
-step = MarketRun.step
-def interrupted(market):
-    if market.round == 30:
-        os.kill(os.getpid(), signal.SIGINT)
-    step(market)
-MarketRun.step = interrupted
-sys.argv = ["marketsched", "run", "small.yaml", "--set", "mechanism.eviction=running", "--out", "out/run"]
-from marketsched.__main__ import main
-main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.compiled  # as plain Python the wrapping hash warns on standard error
-def test_an_interrupted_run_keeps_its_finished_rounds(here):
-    run = process(code=INTERRUPT_AT_31, cwd=here)
-    _, err = run.communicate(timeout=120)
-    assert run.returncode == 130
-    # One line: no traceback, and no progress bar where nobody looks.
-    assert err == "marketsched: interrupted after round 30 of 141: out/run is marked INCOMPLETE\n"
-    folder = here / "out" / "run"
-    assert {path.name for path in folder.iterdir()} == FILES | {INCOMPLETE}
-    assert {path.name for path in folder.parent.iterdir()} == {"run"}
-    meta = json.loads((folder / "meta.json").read_text())
-    assert (meta["complete"], meta["rounds"]) == (False, 30)
-    loop = ("--set", "mechanism.eviction=running")  # played round by round
-    assert call("run", "small.yaml", *loop, "--out", "whole").exit_code == 0
-    for name in ("events", "rounds"):
-        kept, whole = (pd.read_parquet(x / f"{name}.parquet") for x in (folder, here / "whole"))
-        pd.testing.assert_frame_equal(kept, whole[whole["round"] <= 30].reset_index(drop=True))
-    assert call("run", "small.yaml", "--out", "out/run").exit_code == 2  # kept until replaced on demand
-    assert call("run", "small.yaml", "--out", "out/run", "--force").exit_code == 0
-    assert {path.name for path in folder.iterdir()} == FILES
-
 
 @pytest.mark.parametrize(
     "where", ["config.scenario.Scenario.setup", "agents.market_run.MarketRun.play", "results.panels.save_figure"]
@@ -321,17 +283,3 @@ def test_an_interruption_at_any_moment_leaves_nothing_or_a_marked_folder(here):
         assert meta["complete"] is False and (here / "out" / INCOMPLETE).is_file()
         assert len(pd.read_parquet(here / "out" / "rounds.parquet")) == meta["rounds"] > 0
     assert not (here / PARTIAL).exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("letters", [300, 2**20])
-def test_names_too_long_are_refused_before_anything_is_run(here, letters, monkeypatch):
-    monkeypatch.setattr("marketsched.config.scenario.Scenario.setup", lambda *a, **k: pytest.fail("it was run"))
-    name = "n" * letters
-    (here / "long.yaml").write_text(f"{{name: {name}, workload: {{kind: synthetic-pipelines}}}}")
-    for command in (["run", "long.yaml"], ["run", "small.yaml", "--out", name], ["run", name]):
-        done = call(*command)
-        assert done.exit_code == 2 and done.stderr.count("\n") == 1 and len(done.stderr) < 2200, command
-    assert (
-        "name = 'nnn" in call("run", "long.yaml").stderr and "at most 200 characters" in call("run", "long.yaml").stderr
-    )

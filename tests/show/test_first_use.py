@@ -43,15 +43,6 @@ def names():
     return re.findall(r"^  ([a-z]+)  ", call().stdout, re.M)
 
 
-@pytest.mark.slow
-def test_every_command_has_help_that_begins_with_what_it_does():
-    assert {"run", "compare", "audit", "learn", "sweep", "report", "scenarios", "dashboard"} <= set(names())
-    for name in names():
-        found = call(name, "--help")
-        assert found.exit_code == 0 and found.stdout.startswith("Usage: ")
-        assert re.search(r"\n\n  [A-Z].*\.", found.stdout, re.S)
-
-
 @pytest.mark.parametrize("name", ["run", "audit", "sweep", "report", "replay"])
 def test_a_command_that_needs_something_shows_its_help(here, name):
     found = call(name)
@@ -120,25 +111,3 @@ def test_python_says_it_too(make, words):
     with pytest.raises(InvalidParameterError, match=words) as found:
         make()
     assert isinstance(found.value, MarketschedError)
-
-
-@pytest.mark.slow
-def test_a_log_is_compared_whole_and_says_how_long_that_takes(here, monkeypatch):
-    """Twelve jobs; a job is declared to take a minute: on three processors each seed has a process."""
-    rows = [f"{600 * i},{300 + 60 * i},{1 + i % 3}" for i in range(12)]
-    (here / "own.csv").write_text("\n".join(["submit_s,run_s,processors", *rows]))
-    monkeypatch.delenv("MARKETSCHED_PROGRESS")
-    monkeypatch.setattr("marketsched.comparisons.plan_of_log.JOB_S", 60.0)
-    monkeypatch.setattr("marketsched.show.commands.tools.LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("marketsched.comparisons.plan_of_log.cores", lambda: 3)
-    asked = ["compare", "own.csv", "-m", "first-come,easy-backfill", "--runs", "2", "--out", "found"]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    assert "12 jobs, 4 plays of 2 mechanisms, 2 at a time: some 24.0 minutes" in done.stderr
-    assert re.search(r"^marketsched: \d+ of \d+: seed 1 is finished", done.stderr, re.M)
-    assert "most_jobs: 1000000" in (here / "found" / "scenario.yaml").read_text()
-    python = marketsched.compare(here / "own.csv", ["first-come"], runs=1)
-    assert "most_jobs: 1000000" in python.texts["scenario.yaml"]
-    again = CliRunner().invoke(app, [*asked[:-1], "last", "--set", "workload.most_jobs=5", "--workers", "1"])
-    assert again.exit_code == 0 and "most_jobs: 5" in (here / "last" / "scenario.yaml").read_text()
-    assert "1 at a time: some 20.0 minutes" in again.stderr

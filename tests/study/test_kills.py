@@ -2,20 +2,17 @@
 
 import json
 import os
-import random
 import signal
 import time
 
 import pytest
 
-import draws
 from marketsched.results.output import INCOMPLETE
 from sweep_tools import CLUSTER, alive, children, start, wait_until, write_spec
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks for processes in /proc")
 KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
 PROMPT = {"learn": 2.0}  # seconds in which a signal is answered; others are to end, too, but may be importing
-TURNS = int(os.environ.get("MARKETSCHED_KILLS", draws.many(8, least=2)))  # of each command and signal
 
 
 def command(name, folder):
@@ -73,14 +70,3 @@ def kill(name, number, folder, wait):
 @pytest.mark.parametrize(("name", "number"), [("sweep", KILL), ("reproduce", TERM), ("sweep", HUP), ("learn", INT)])
 def test_a_command_that_is_killed_leaves_nobody(name, number, tmp_path):
     kill(name, number, tmp_path, 1.5)
-
-
-@pytest.mark.slow
-@pytest.mark.long_after(2)
-@pytest.mark.parametrize("number", [KILL, TERM, HUP, INT], ids=["KILL", "TERM", "HUP", "INT"])
-@pytest.mark.parametrize("name", ["sweep", "reproduce", "learn", "compare"])
-def test_again_and_again_at_any_moment(name, number, tmp_path):
-    for turn in range(min(TURNS, 4) if name == "compare" else TURNS):
-        folder = tmp_path / str(turn)
-        folder.mkdir()
-        kill(name, number, folder, random.SystemRandom().uniform(0.0, 4.0))

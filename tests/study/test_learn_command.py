@@ -44,28 +44,6 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     assert call(*SMALL, "--out", tmp_path / "out").exit_code == 2  # kept until replaced on demand
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_json_is_all_there_is_on_standard_output(tmp_path):
-    done = call(*SMALL, "--json", "--out", tmp_path / "out", "--learner", "ucb")
-    figures = json.loads(done.stdout)
-    assert list(figures) == ["vcg", "pay-as-bid"] and figures["vcg"]["rule"] == "ucb1"
-    assert figures == json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert 0 <= figures["pay-as-bid"]["truth_share"]["mean"] <= 1
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_runs_of_a_seed_have_the_same_days_and_the_price_is_posted():
-    found = small(("posted-price:price=2", "posted-price:price=9"), learner="best-response", runs=2, days=4)
-    assert found.meta["learner"] == "best-responding"
-    revenue = found.runs.set_index(["mechanism", "seed"])["revenue_share"]
-    assert revenue.loc["posted-price:price=9"].tolist() != revenue.loc["posted-price:price=2"].tolist()
-    again = small(("posted-price:price=9", "posted-price:price=2"), learner="best-response", runs=2, days=4)
-    other = again.runs.set_index(["mechanism", "seed"])["revenue_share"]
-    assert revenue.sort_index().tolist() == other.sort_index().tolist()
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

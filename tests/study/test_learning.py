@@ -12,7 +12,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.study.learning.best_response import BestResponding
-from marketsched.study.learning.curves import default_markets, figures_of, interval_of_mean, learning_curves
+from marketsched.study.learning.curves import figures_of, interval_of_mean, learning_curves
 from marketsched.study.learning.markets import contested_market, repeated_scenario
 from marketsched.study.learning.repeated_market import RepeatedMarket
 from marketsched.study.learning.runs import learn
@@ -211,21 +211,6 @@ def test_a_best_responder_finds_the_lie_and_under_the_second_price_none():
     assert all(deviation is None for _, deviation in minds["last"][0].found)
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_a_best_responder_with_few_plays_is_not_taken_for_one_that_finds_nothing():
-    """Five owners have 81 or 243 worlds, too many to go through in 400 plays; with more the lie is confirmed."""
-    market, minds = contested_market("pay-as-bid", n_owners=5, capacity=2), []
-
-    def mind(rng):
-        minds.append(BestResponding(every=5, max_plays=400, rng=rng))
-        return minds[-1]
-
-    learn(market, {"owner-1": mind}, episodes=1, bound_every=None)
-    ((_, deviation),) = minds[0].found
-    assert deviation is not None and deviation.confirmed and deviation.gain_low > 0
-
-
 def test_an_interrupted_run_keeps_what_was_played():
     def stop(done, of):
         if done == 7:
@@ -347,31 +332,6 @@ def test_curves_and_figure_over_seeds():
     figure = learning_figure(result)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "reported value / true value" and len(titles) == 4
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_workers_change_nothing():
-    markets = {"vcg": contested_market("vcg", n_owners=3)}
-    one = learning_curves(markets, episodes=8, seeds=(1, 2), measure_every=2, bound_every=2)
-    two = learning_curves(markets, episodes=8, seeds=(1, 2), measure_every=2, bound_every=2, workers=2)
-    assert one.runs.equals(two.runs) and one.curves.equals(two.curves)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_play_converges_to_truth_where_it_pays_and_to_shading_where_that_does():
-    """Ten seeds of four owners; intervals of 99 %."""
-    result = learning_curves(
-        default_markets(n_owners=4, capacity=2), episodes=160, seeds=range(10), bound_every=8, confidence=0.99
-    )
-    figures = result.summary.set_index(["mechanism", "figure"])
-    for truthful in ("exponential", "posted-price, price 2"):
-        assert figures.loc[(truthful, "gain_of_truth"), "low"] > -0.05
-        assert figures.loc[(truthful, "factor"), "low"] > 0.85
-    assert figures.loc[("pay-as-bid", "factor"), "high"] < 0.5
-    assert figures.loc[("pay-as-bid", "gain_of_truth"), "high"] < -1
 
 
 def test_figures_of_a_run_are_those_of_its_tables():

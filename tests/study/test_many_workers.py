@@ -40,31 +40,3 @@ def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, monkeypatch, comm
     expected = tables(tmp_path / "one")
     assert expected and tables(tmp_path / "two") == expected and tables(tmp_path / "cluster") == expected
     assert not (tmp_path / ".marketsched-kept").exists()
-
-
-@pytest.mark.long
-def test_a_killed_comparison_goes_on(tmp_path, monkeypatch):
-    write_spec(tmp_path / "market.yaml", **ONE_JOB)
-    monkeypatch.chdir(tmp_path)
-    finish(start(*COMMANDS["compare"], "--out", "whole"))
-    process = start(*COMMANDS["compare"], "--workers", 2, "--out", "again")
-    assert wait_until(lambda: len([*(tmp_path / ".marketsched-kept").glob("*/*.task")]) >= 10, 120)
-    process.kill()
-    process.communicate()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / ".marketsched-kept").glob("*/*.task")}
-    assert kept and not (tmp_path / "again").exists()
-    finish(start(*COMMANDS["compare"], "--out", "again"))
-    assert tables(tmp_path / "again") == tables(tmp_path / "whole")
-
-
-@pytest.mark.long
-def test_bounds_do_not_depend_on_the_threads_of_the_process(tmp_path, monkeypatch):
-    """Workers have one thread each, a process alone has all: here the last bit of a bound once depended on it."""
-    monkeypatch.chdir(tmp_path)
-    found = []
-    for threads in ("1", "2"):
-        environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), threads)
-        call = ("compare", "synthetic-pipelines", "-m", "first-come", "--seed", 1, "--runs", 1, "--out", threads)
-        finish(start(*call, env=environment))
-        found.append(tables(tmp_path / threads))
-    assert found[0] and found[0] == found[1]

@@ -80,40 +80,6 @@ def test_a_sweep_killed_at_three_random_moments(tmp_path, whole):
 
 @pytest.mark.long
 @needs_proc
-def test_workers_killed_again_and_again(tmp_path, whole):
-    spec, expected = whole
-    out = tmp_path / "out"
-    process = start("sweep", spec, "--out", out, "--workers", 2)
-    for moment in (1, 12, 24, 36):
-        wait_for_runs(out, moment, process)
-        workers = children(process.pid)
-        assert workers
-        for worker in workers[: 1 + moment % 2]:
-            os.kill(worker, signal.SIGKILL)
-    finish(process)
-    assert same(out, expected)
-
-
-@pytest.mark.long
-@needs_proc
-def test_ctrl_c_is_prompt_and_keeps_what_is_finished(tmp_path, whole):
-    spec, expected = whole
-    out = tmp_path / "out"
-    process = start("sweep", spec, "--out", out, "--workers", 2)
-    wait_for_runs(out, 10, process)
-    workers = children(process.pid)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    said, err = finish(process, 130)
-    kept = records(out)
-    assert f"{len(kept)} of {RUNS} runs finished" in said
-    assert err == f"marketsched: interrupted with {RUNS - len(kept)} runs to go: start the sweep again to go on\n"
-    assert names(out) == {*WHOLE, "INCOMPLETE"} and not any(map(alive, workers))
-    sweep(spec, out, "--workers", 2)
-    assert kept.items() <= records(out).items() and same(out, expected)
-
-
-@pytest.mark.long
-@needs_proc
 def test_runs_that_fail_or_kill_their_process_are_rows_and_made_again_when_asked(tmp_path):
     """A script's own mechanism, known to the workers because they import the script."""
     script = tmp_path / "script.py"
@@ -154,24 +120,6 @@ def test_dask_workers_killed_midway(tmp_path, whole, cluster):
     os.killpg(second.pid, signal.SIGKILL)
     finish(process)
     assert same(out, expected)
-
-
-@pytest.mark.long
-@needs_dask
-def test_a_lost_scheduler_is_one_line_and_the_sweep_goes_on_here(tmp_path, whole, cluster):
-    spec, expected = whole
-    out, (where, (scheduler, *_)) = tmp_path / "out", cluster
-    process = start("sweep", spec, "--out", out, "--scheduler", where)
-    wait_for_runs(out, 3, process)
-    scheduler.kill()
-    said, err = finish(process, 2)
-    assert (
-        said == ""
-        and err == "marketsched: the scheduler is lost: what is finished is kept; start the same again to go on\n"
-    )
-    kept = records(out)
-    sweep(spec, out, "--workers", 2)
-    assert kept.items() <= records(out).items() and same(out, expected)
 
 
 @needs_dask

@@ -1,8 +1,6 @@
 """Sweep files: what they describe, and one clear line for whatever is wrong, before anything is run."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from marketsched.config.scenario import Scenario
-from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.show.cli import app
 from marketsched.study import SweepSpec, runs_of
@@ -187,19 +184,6 @@ def test_files_are_looked_for_beside_the_sweep(tmp_path, monkeypatch):
     assert (
         found.exit_code == 2 and "one.yaml with mechanism.nonsense=1: mechanism.nonsense: unknown key" in found.stderr
     )
-
-
-def test_the_page_on_sweeps_shows_files_that_are_read(tmp_path):
-    page = (Path(__file__).resolve().parents[2] / "docs" / "sweeps.md").read_text()
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
-    found = SweepSpec.from_dict(parse_yaml(shown, "docs/sweeps.md"))
-    write_spec(tmp_path / "small.yaml", name="small", workload={"kind": "synthetic-pipelines"})
-    assert len(runs_of(found, folder=tmp_path)) == found.size() == 240
-    _, code = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    namespace = {"__name__": "not main"}
-    exec(compile(code, "docs/sweeps.md", "exec"), namespace)
-    (content,) = re.findall(r"sweep\(\s*(\{.*\}), \"runs/small\"", code)
-    assert len(runs_of(SweepSpec.from_dict(eval(content, namespace)))) == 6
 
 
 def test_a_change_of_what_the_sweep_varies_is_refused(tmp_path, monkeypatch):

@@ -1,9 +1,11 @@
 """Live markets for tests: configurations, statements, and traffic drawn at random."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.journal import Journal
 from marketsched.live.playing import exported
@@ -223,3 +225,17 @@ def refused(error, call, *arguments, **options):
     except MarketschedError as found:
         raise AssertionError(f"{type(found).__name__}: {found}") from found
     raise AssertionError("it was taken")
+
+
+class Hands:
+    """Clocks that tests set: the system's, and the one that only runs forwards."""
+
+    def __init__(self):
+        self.system, self.elapsed = datetime(2026, 11, 22, 6, tzinfo=UTC), 100.0
+
+    def clock(self, config_, made):
+        return Clock(config_, made, system=lambda: self.system, elapsed=lambda: self.elapsed)
+
+    def pass_(self, seconds):
+        self.system += timedelta(seconds=seconds)
+        self.elapsed += seconds

@@ -120,11 +120,6 @@ def window_packing(family, unit):
     return [bundle for outcomes in by_start for bundle in filled(outcomes, unit)]
 
 
-def greedy_packing(family, unit):
-    """Return what filling by start gives, whatever the lengths."""
-    return filled(sorted(family, key=lambda w: (w.first, w.last, w.number)), unit)
-
-
 def star_loads(family, unit, max_duration, t):
     """Return W_p(t) of every star p that touches round t, in bundles."""
     height = height_of(max_duration)

@@ -48,24 +48,8 @@ class World:
         return self.sizes.get("cluster")
 
 
-def drawn_world(
-    seed: int, *, hidden: bool, shapes: int = 0, n: int | None = None, gaps: bool = True, all_hidden: bool = False
-) -> World:
-    """Return a market of two to five jobs, one of which may lie.
-
-    Parameters
-    ----------
-    seed : int
-        Of its draws.
-    hidden : bool
-        Whether the duration of that one is hidden; of the others it then mostly is, or with ``all_hidden`` always.
-    shapes : int
-        0: on identical nodes; else on a cluster, each job with up to so many similar shapes.
-    n : int, optional
-        How many jobs.
-    gaps : bool
-        Whether tables of values may leave completions out; these are worth 0.
-    """
+def drawn_world(seed: int, *, hidden: bool, shapes: int = 0, n: int | None = None) -> World:
+    """Return a market of two to five jobs, one of which may lie; on a cluster with up to so many shapes for each."""
     rng = np.random.default_rng([seed, hidden, shapes])
     nodes = int(rng.integers(1, NODES + 1))
     sizes: dict[str, Any] = {**SIZES, "capacity": nodes, "max_concurrency": nodes}
@@ -75,9 +59,9 @@ def drawn_world(
     count = int(rng.integers(2, 6)) if n is None else n
     births, jobs, mine = np.sort(rng.integers(1, 4, count)).tolist(), [], int(rng.integers(count))
     for i, birth in enumerate(births):
-        unseen = hidden and (i == mine or all_hidden or rng.random() < 0.7)
+        unseen = hidden and (i == mine or rng.random() < 0.7)
         arrival = birth + int(rng.integers(0, 2))
-        truth = _statement(rng, birth, _curve(rng, arrival, gaps), arrival, unseen, sizes, shapes)
+        truth = _statement(rng, birth, _curve(rng, arrival), arrival, unseen, sizes, shapes)
         points = truth.requirements
         real = points[int(rng.integers(len(points)))]
         jobs.append(Job(f"job {i}", f"owner {i}", truth, real.arrival, real.duration, real.signal))
@@ -98,7 +82,7 @@ def _law(rng: np.random.Generator) -> Law:
     return tuple(zip(days, (weights / weights.sum()).tolist(), strict=True))
 
 
-def _curve(rng: np.random.Generator, arrival: int, gaps: bool) -> Any:
+def _curve(rng: np.random.Generator, arrival: int) -> Any:
     value, last = float(rng.choice([1.0, 2.0, 4.5, 9.5, 20.0])), arrival + int(rng.integers(1, 9))
     kind = rng.integers(3)
     if kind == 0:
@@ -107,9 +91,7 @@ def _curve(rng: np.random.Generator, arrival: int, gaps: bool) -> Any:
         return LinearValue(value, arrival + int(rng.integers(0, 3)), value / float(rng.integers(2, 6)), last)
     steps = sorted({last, *(arrival + rng.integers(1, 6, 2)).tolist()})
     table = dict(zip(steps, (value / (1.0 + np.arange(len(steps)))).tolist(), strict=True))
-    if gaps:
-        return TableValue(table)
-    return TableValue({t: next(v for s, v in table.items() if s >= t) for t in range(arrival + 1, last + 1)})
+    return TableValue(table)
 
 
 def _statement(

@@ -156,3 +156,22 @@ def best_on_worlds(situation, lies=None, **given):
     """Return the confirmed lie that surely gains most; None: there is none."""
     found = on_worlds(situation, lies, **given).confirmed
     return found[0].deviation if found else None
+
+
+def crowd(n=12, seed=0, horizon=12, **changes):
+    """Return a scenario of jobs of one to three rounds on three nodes, more than there is room for, all revealed."""
+    rng, jobs = np.random.default_rng(seed), []
+    for i in range(n):
+        birth, duration = 1 + i // 3, int(rng.integers(1, 4))
+        jobs.append(
+            {
+                "name": f"job-{i}",
+                "owner": f"owner-{i}",
+                "birth": birth,
+                "concurrency": int(rng.integers(1, 3)),
+                "value": {"kind": "deadline", "value": float(rng.uniform(2, 10)), "deadline": birth + duration + 3},
+                "requirements": [{"arrival": birth, "duration": duration, "probability": 1.0}],
+            }
+        )
+    sizes = {"capacity": 3, "max_concurrency": 2, "max_duration": 4, "max_value": 10, "max_delay": 9}
+    return {"name": "crowd", "workload": {"kind": "jobs", **sizes, "horizon": horizon, "jobs": jobs}, **changes}

@@ -17,26 +17,7 @@ from marketsched.show.cli import app
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches import processor
 from marketsched.truthfulness.searches.evaluation import Budget
-from marketsched.truthfulness.statuses import STATUSES
-
-
-def market(n=12, seed=0):
-    """Return jobs of one to three rounds on three nodes, more than there is room for, durations revealed."""
-    rng, jobs = np.random.default_rng(seed), []
-    for i in range(n):
-        birth, duration = 1 + i // 3, int(rng.integers(1, 4))
-        jobs.append(
-            {
-                "name": f"job-{i}",
-                "owner": f"owner-{i}",
-                "birth": birth,
-                "concurrency": int(rng.integers(1, 3)),
-                "value": {"kind": "deadline", "value": float(rng.uniform(2, 10)), "deadline": birth + duration + 3},
-                "requirements": [{"arrival": birth, "duration": duration, "probability": 1.0}],
-            }
-        )
-    sizes = {"capacity": 3, "horizon": 12, "max_concurrency": 2, "max_duration": 4, "max_value": 10, "max_delay": 9}
-    return {"name": "sound", "workload": {"kind": "jobs", **sizes, "jobs": jobs}}
+from small_mechanisms import crowd
 
 
 class Fee(FirstCome):
@@ -52,16 +33,6 @@ class WithRandom(Fee):
         return random.random()
 
 
-class WithNumpysOwn(Fee):
-    def share(self, x):
-        return np.random.random()  # noqa: NPY002
-
-
-class WithItsOwn(Fee):
-    def share(self, x):
-        return np.random.default_rng().random()
-
-
 class WithOneOfItsOwn(Fee):
     def __init__(self, *sizes, **limits):
         super().__init__(*sizes, **limits)
@@ -71,24 +42,9 @@ class WithOneOfItsOwn(Fee):
         return self.own.random()
 
 
-class ByTheClock(Fee):
-    def share(self, x):
-        return time.time() // 3600 % 7 / 7
-
-
 class ByHash(Fee):
     def share(self, x):
         return hash(x.job) % 1000 / 1000
-
-
-class BySet(FirstCome):
-    """Serves those who wait in the order of a set."""
-
-    def serve(self, waiting):
-        order = [name for name in {x.job for x in waiting}]
-        turn = sorted(range(len(waiting)), key=lambda i: order.index(waiting[i].job))
-        served = dict(zip(turn, super().serve([waiting[i] for i in turn]), strict=True))
-        return [served[i] for i in range(len(waiting))]
 
 
 class OnlyUnderLies(Fee):
@@ -134,7 +90,7 @@ class AddsUnpromised(AddsAlways):
     truthful = truthful_hidden = "none"
 
 
-DRAWING = (WithRandom, WithNumpysOwn, WithItsOwn, WithOneOfItsOwn, ByTheClock, ByHash, BySet, Reseeds, OnlyUnderLies)
+DRAWING = (WithRandom, WithOneOfItsOwn, ByHash, Reseeds, OnlyUnderLies)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -152,7 +108,7 @@ def _names():
 
 @pytest.mark.parametrize("kind", DRAWING)
 def test_a_rule_that_draws_on_its_own_is_not_audited_and_never_accused(kind):
-    found = audit(market(), [f"{kind.__name__.lower()}-of-sound-tests"], plays=200)
+    found = audit(crowd(), [f"{kind.__name__.lower()}-of-sound-tests"], plays=200)
     (one,) = found.mechanisms
     assert found.status == 4
     assert one.irreproducible
@@ -163,7 +119,7 @@ def test_a_rule_that_draws_on_its_own_is_not_audited_and_never_accused(kind):
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", ["first-come", "bid-price:buckets=4", "pay-as-bid", "posted-price", "fair-share"])
 def test_rules_that_do_not_are_audited(name):
-    found = audit(market(), [name], plays=150, owners=2)
+    found = audit(crowd(), [name], plays=150, owners=2)
     assert not found.mechanisms[0].irreproducible
     assert found.status != 4
 
@@ -185,7 +141,7 @@ def test_waiting_costs_no_budget_and_workers_do():
 
 @pytest.mark.slow
 def test_an_audit_that_was_cut_has_a_status_of_its_own(tmp_path):
-    (tmp_path / "market.yaml").write_text(dump_yaml(market()))
+    (tmp_path / "market.yaml").write_text(dump_yaml(crowd()))
     call = ["audit", str(tmp_path / "market.yaml"), "-m", "first-come:price=.4", "--out"]
     cut = CliRunner().invoke(app, [*call, str(tmp_path / "cut"), "--budget", "0.15", "--plays", "100000"])
     assert cut.exit_code == 7
@@ -195,23 +151,19 @@ def test_an_audit_that_was_cut_has_a_status_of_its_own(tmp_path):
     assert (json.loads(whole.stdout)["status"], json.loads(whole.stdout)["cut"]) == (0, [])
 
 
-def test_statuses_are_listed_in_the_order_in_which_they_apply():
-    assert list(STATUSES) == [4, 6, 3, 8, 5, 7, 0]
-
-
 # --- payments beside a menu -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["adds-of-sound-tests", "addsalways-of-sound-tests"])
 def test_a_payment_that_is_none_of_its_menu_is_a_finding(name):
-    found = audit(market(), [name], plays=200)
+    found = audit(crowd(), [name], plays=200)
     assert found.status == 8
     assert "its menu said" in found.mechanisms[0].mischarged
 
 
 def test_a_rule_that_promises_nothing_may_charge_beside_its_menu():
-    found = audit(market(), ["addsunpromised-of-sound-tests"], plays=200)
+    found = audit(crowd(), ["addsunpromised-of-sound-tests"], plays=200)
     assert found.mechanisms[0].beside_menu and not found.mechanisms[0].mischarged
     assert found.status == 0
 
@@ -221,7 +173,7 @@ def test_a_rule_that_promises_nothing_may_charge_beside_its_menu():
 
 @pytest.mark.slow
 def test_power_is_said_of_the_lies_that_were_played_for_all():
-    found = audit(market(30), ["first-come:price=.4"], plays=1500)
+    found = audit(crowd(30), ["first-come:price=.4"], plays=1500)
     (row,) = found.summary.to_dict(orient="records")
     assert row["detectable_by"].startswith("ScaleValue(f=0.5), ")
     assert row["detectable_share"] == pytest.approx(1 - 0.1 ** (1 / (row["screened_owners"] // 2)))
@@ -241,7 +193,7 @@ def test_a_rule_that_draws_has_no_share_that_would_have_been_seen():
         limits = {name: sizes[name] for name in ("max_concurrency", "max_duration", "max_value", "max_delay")}
         return Drawn(capacity, horizon, rng=rng, **limits)
 
-    found = audit(market(), ["drawn-fee-of-sound-tests"], plays=300)
+    found = audit(crowd(), ["drawn-fee-of-sound-tests"], plays=300)
     assert found.status in (0, 5)
     assert np.isnan(found.summary["detectable_share"].iloc[0])
 

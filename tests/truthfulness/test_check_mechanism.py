@@ -92,16 +92,6 @@ RULES = {"pricing": {"kind": "posted", "prices": [0.3]}, "threshold": 1.0}
 FIRST, *REST = CAUGHT_BY  # a report makes all checks, so that most are slow
 
 
-@pytest.mark.slow
-@pytest.mark.long_after(1)
-@pytest.mark.parametrize("fault", [FIRST, *(pytest.param(fault, marks=pytest.mark.slow) for fault in REST)])
-def test_the_report_names_the_check_that_sees_a_fault(fault):
-    report = check_mechanism(lambda **sizes: FAULTS[fault](**sizes, **RULES), n_markets=many(40))
-    assert CAUGHT_BY[fault] in [result.name for result in report.failed]
-    with pytest.raises(MechanismCheckError, match=CAUGHT_BY[fault]):
-        report.raise_if_failed()
-
-
 @pytest.mark.parametrize("fault", REST)
 def test_faults_that_a_check_can_see_are_seen(fault):
     checks = dict(mechanism_checks(lambda **sizes: FAULTS[fault](**sizes, **RULES), n_markets=many(40)))
@@ -124,18 +114,6 @@ def test_faults_in_who_is_evicted_and_in_what_is_paid_are_seen(fault):
         checks = dict(mechanism_checks(lambda rules=rules, **sizes: UNFAIR[fault](**sizes, **rules)))
         with pytest.raises(MechanismCheckError, match=SEEN_BY[fault]):
             checks[SEEN_BY[fault]]()
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_every_check_says_how_often_what_it_looks_for_happened():
-    report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=8)
-    assert report["pays nothing when evicted"].seen >= 2
-    assert "evictions" in report["pays nothing when evicted"].detail
-    assert {result.outcome: None for result in report if result.seen == 0} == {"does not apply": None}
-    first_come = check_mechanism(built("first-come"), n_markets=3)
-    assert first_come["gives the best entry of the menu at arrival"].outcome == "does not apply"
-    assert "no jobs with a menu at arrival in 3 markets" in str(first_come)
 
 
 @pytest.mark.slow
@@ -162,13 +140,6 @@ def test_a_report_can_be_gone_through_and_knows_its_names():
     assert [result.name for result in report] == list(CHECKS) and len(report) == len(CHECKS)
     with pytest.raises(KeyError, match="'capacity' is no check: expected one of capacity is held"):
         report["capacity"]
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_the_mechanism_without_these_faults_passes():
-    clean = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes, **RULES), n_markets=many(40))
-    clean.raise_if_failed()
 
 
 class Wrong(FirstCome):
@@ -304,11 +275,6 @@ def test_checks_can_parametrise_a_test(name, check):
     assert issubclass(MechanismCheckError, (MarketschedError, AssertionError))
 
 
-def test_equal_seeds_give_equal_markets():
-    assert check_market(3).jobs == check_market(3).jobs != check_market(4).jobs
-    assert np.random.default_rng(0) is not None
-
-
 def test_quotes_that_move_the_price_are_named():
     class Leaks(FirstCome):
         def quote(self, job, sow):
@@ -349,12 +315,6 @@ def test_a_mechanism_is_held_to_when_it_reads_reports(kind, outcome):
     found = report["reports count from the arrival on"]
     assert found.outcome == outcome
     assert found.seen > 10 if outcome == "passed" else "counts before" in found.detail
-
-
-@pytest.mark.slow
-def test_reading_at_submission_is_stated_and_not_asked_about():
-    report = check_mechanism(built("posted-price"), n_markets=1)
-    assert report["reports count from the arrival on"].outcome == "does not apply"
 
 
 class _NowOrNever(ArrivalMarket):

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import faulty_fair_share  # noqa: F401 - registers rules with a fault
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
@@ -134,10 +133,7 @@ def hidden(name, value, duration, nodes=1, arrival=1, owner=None):
     ("rules", "least", "most"), [({"kill": False}, 10.0, 10.0), ({"grace": 0}, 0.0, 0.0), ({}, 0.0, 10.0)]
 )
 def test_a_short_estimate_passes_the_head_unless_runs_are_stopped_at_it(rules, least, most):
-    """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two.
-
-    The default grace of one round lets it say two, and not one.
-    """
+    """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two."""
     jobs = [hidden("X", DeadlineValue(9.0, 12), 2), hidden("H", DeadlineValue(9.0, 12), 1, nodes=2)]
     jobs.append(hidden("A", DeadlineValue(10.0, 5), 3))
     rows = gains(jobs, ["A"], mechanism="easy-backfill", families=["estimate"], **rules)
@@ -163,15 +159,6 @@ def test_a_fresh_account_has_used_nothing():
     assert set(
         of(gains(jobs, ["A"], ["ann"], mechanism="first-come", families=["account", "accounts"]), "account")
     ) == {"one of its own"}
-
-
-@pytest.mark.parametrize(("mechanism", "gain"), [("leaking-penalty", 5.0), ("usage-as-run", 0.0)])
-def test_the_longest_wall_time_pays_where_it_is_refunded(mechanism, gain):
-    """Ann has run X; in round 2 Bob's job comes first, unless she got back more for X than it was charged."""
-    jobs = [hidden("X", DeadlineValue(4.0, 2), 1, nodes=2, owner="ann")]
-    jobs += [hidden(name, DeadlineValue(5.0, 3), 1, 2, 2, who) for name, who in (("B", "bob"), ("A", "ann"))]
-    rows = gains(jobs, past_of=["ann"], mechanism=mechanism, families=["estimates"])
-    assert of(rows, "estimates")["the longest wall time"] == gain
 
 
 def test_families_by_what_a_mechanism_promises():

@@ -6,87 +6,21 @@ import numpy as np
 import pytest
 
 from claims import claiming
-from cluster_markets import tiny_market
 from marketsched.agents.job import Job
 from marketsched.agents.lies import (
-    AddDummyShape,
-    AddDuration,
-    AddStep,
-    ClaimCheckpoints,
-    ClaimRestarts,
     CopyLaw,
-    EndValue,
-    MoveDigit,
     PublicInformation,
-    RewriteCurve,
 )
-from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
+from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.truthfulness.searches.evaluation import Budget
-from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.searches.looking import look_at_hand
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 PUBLIC = PublicInformation(4, 30, 12, max_concurrency=3, max_duration=6, max_value=10.0)
 TRUTH = StatementOfWork(3, 1, DeadlineValue(6.37, 9), [(3, 2, 1.0)])
-
-
-@pytest.mark.parametrize(
-    ("lie", "value"),
-    [
-        (MoveDigit(-3, 1), 6.07),
-        (MoveDigit(2, 2), 6.39),
-        (MoveDigit(1, 0), 7.37),
-        (EndValue(), 5.99),
-        (EndValue(1.0, 1.0, 0.0), 6.0),
-        (EndValue(1.0, 10.0, 0.0), 10.0),
-        (EndValue(0.5, 1.0, 0.0), 6.185),
-    ],
-)
-def test_values_with_other_digits(lie, value):
-    assert lie.report(TRUTH, PUBLIC).value.highest == pytest.approx(value)
-
-
-def test_a_second_step():
-    table = AddStep(0.5).report(TRUTH, PUBLIC).value
-    assert table([4, 6, 7, 9, 10]).tolist() == [6.37, 6.37, 3.185, 3.185, 0.0]
-
-
-def test_one_curve_in_three_forms():
-    forms = [RewriteCurve(form).report(TRUTH, PUBLIC).value for form in range(3)]
-    assert forms == [LinearValue(6.37, 9, 0.0, 9), TRUTH.value, TableValue(dict.fromkeys(range(4, 10), 6.37))]
-    assert all(np.array_equal(form.table(4, 8), TRUTH.value.table(4, 8)) for form in forms)
-    with pytest.raises(InvalidReportError, match="form = 3: expected 0, 1 or 2"):
-        RewriteCurve(3).report(TRUTH, PUBLIC)
-
-
-def test_the_opposite_about_restarts():
-    once = ClaimRestarts().report(TRUTH, PUBLIC)
-    assert not once.restarts and ClaimRestarts().report(once, PUBLIC) == TRUTH
-    assert "cannot start again" in ClaimRestarts().words(TRUTH) and "can start" in ClaimRestarts().words(once)
-
-
-def test_other_checkpoints():
-    saves = ClaimCheckpoints(4).report(TRUTH, PUBLIC)
-    assert saves.checkpoint == 4 and ClaimCheckpoints(0).report(saves, PUBLIC) == TRUTH
-    assert ClaimCheckpoints(4).words(TRUTH) == "says that its work is saved every 4 rounds"
-    assert ClaimCheckpoints(0).words(saves) == "says that its work is never saved"
-    hidden = StatementOfWork(3, 1, TRUTH.value, [(3, 2, 1.0, None)], checkpoint=2)
-    by_name = {family.name: family.members for family in default_families(hidden, PUBLIC)}
-    assert [lie.every for lie in by_name["checkpoints"]] == [0, 1, 4]
-    assert "checkpoints" not in [family.name for family in default_families(TRUTH, PUBLIC)]
-
-
-def test_one_duration_more():
-    law = [(r.duration, r.probability, r.signal) for r in AddDuration(2, 0.25).report(TRUTH, PUBLIC).requirements]
-    assert law == [(2, 0.75, 2), (4, 0.25, 4)]
-    hidden = StatementOfWork(3, 1, TRUTH.value, [(3, 2, 1.0, None)])
-    assert {r.signal for r in AddDuration(-1).report(hidden, PUBLIC).requirements} == {None}
-    for rounds in (-2, 5):  # no duration, and longer than what is allowed
-        with pytest.raises(InvalidReportError, match="expected a legal duration that the law does not have"):
-            AddDuration(rounds).report(TRUTH, PUBLIC)
 
 
 def test_the_law_of_another_owner_is_moved_to_the_own_birth():
@@ -96,16 +30,6 @@ def test_the_law_of_another_owner_is_moved_to_the_own_birth():
     assert (report.birth, report.concurrency, report.value) == (3, 1, TRUTH.value)
     with pytest.raises(InvalidReportError, match="place = 1: expected one of 1 others"):
         CopyLaw(1).report(TRUTH, replace(PUBLIC, others=(other,)))
-
-
-def test_a_dummy_shape_of_no_worth():
-    cluster, jobs = tiny_market(0)
-    truth, public = jobs[0].truth, replace(PUBLIC, cluster=cluster)
-    report = AddDummyShape(first=True).report(truth, public)
-    assert report.shapes[1:] == truth.shapes
-    assert report.shapes[0].worth < 1e-6
-    assert sum(report.shapes[0].each.values()) <= 1
-    assert "dummy" in [family.name for family in default_families(truth, public)]
 
 
 # --- rules with these triggers, none of which compares the number itself ------------------------------------

@@ -4,18 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from marketsched import Scenario, run
 from marketsched.agents.conduct import plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleDuration, ScaleValue
-from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism, register
+from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
-from marketsched.mechanisms.auctions.round_auction import RoundAuction, Settlement, by_density
-from marketsched.show.cli import app
-from marketsched.truthfulness import replay_gain
-from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.screened import SCREENED
 from marketsched.truthfulness.searches.screening import Screening, drawn_owners, over_law
@@ -23,20 +18,6 @@ from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 SIZES = {"capacity": 3, "horizon": 20, "max_delay": 15}
 LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
-
-
-class LeakyRate(RoundAuction):
-    """Half a credit for a node and round, plus a fifth of the bid."""
-
-    def settle(self, bids, free):
-        winners, _ = by_density(bids, free)
-        return [Settlement(rate=0.5 * n, share=0.2) if i in winners else None for i, n in enumerate(bids.nodes)]
-
-
-@register("leaky-rate-in-tests")
-def leaky_rate(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, **others):
-    limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-    return LeakyRate(capacity, horizon, max_value=max_value, **limits)
 
 
 def jobs(seed, n=12, revealed=True):
@@ -174,27 +155,3 @@ def test_state_outside_of_the_mechanism_is_named():
     screening = Screening(market, Budget(100, None), lambda _: None)
     screening.screen(0, 100)
     assert "keeps state outside of itself" in next(iter(screening.found.truth_fails.values()))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("rule", ["pay-as-bid", "leaky-rate-in-tests"])
-def test_200_plays_are_enough_for_the_rules_of_the_start_page(rule, tmp_path):
-    found = audit("stochastic-mix", [rule], plays=200, owners=1)
-    (one,) = found.mechanisms
-    assert found.profitable
-    assert one.exact is not None
-    assert one.exact.counted > 0
-    found.result().save(tmp_path / "out")
-    (path,) = (tmp_path / "out").glob("exact-*.yaml")
-    assert replay_gain(path).same
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_the_command_names_the_market_at_hand(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    call = ["audit", "stochastic-mix", "--mechanism", "pay-as-bid", "--plays", "200", "--owners", "1", "--out", "o"]
-    got = CliRunner().invoke(app, call)
-    assert got.exit_code == 3
-    assert "in this market" in " ".join(got.stdout.split())

@@ -11,25 +11,17 @@ from draws import many
 from marketsched.agents.lies import (
     KINDS,
     Combination,
-    CutDeadline,
     DelaySubmission,
     InflateConcurrency,
     LeaveOut,
-    MoveMass,
     PublicInformation,
     ScaleDuration,
-    ScaleMass,
     ScaleValue,
-    ShiftArrival,
-    ShiftDeadline,
-    ShiftValue,
-    SpreadArrival,
-    SpreadDuration,
     Truthful,
     misreport_from,
 )
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
-from marketsched.mechanisms import DeadlineValue, LinearValue, Requirement, StatementOfWork, TableValue
+from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.truthfulness.searches.families import Family, default_families, interleaved
 from marketsched.truthfulness.searches.own_lies import FixedReport, OwnLie, misreport_of
@@ -116,16 +108,6 @@ def test_all_kinds_are_met_and_known_by_name():
 # --- inside the model -------------------------------------------------------------------------------
 
 
-def test_values():
-    assert reported(ScaleValue(0.5)).value == LinearValue(4.0, 6, 0.5, 11)
-    assert reported(ScaleValue(4.0)).value([6, 7, 11]).tolist() == [20.0, 20.0, 12.0]  # at most V_max
-    assert reported(ShiftValue(-4.5)).value([6, 9, 10]).tolist() == [3.5, 0.5, 0.0]
-    assert reported(ShiftDeadline(-2)).value == LinearValue(8.0, 4, 1.0, 9)
-    assert reported(CutDeadline(3)).value([8, 9]).tolist() == [6.0, 0.0]
-    with pytest.raises(InvalidReportError, match="9 rounds are cut: expected some value to be left"):
-        reported(CutDeadline(9))
-
-
 def test_a_search_clips_no_nodes():
     assert reported(InflateConcurrency(2)).concurrency == 4
     for more in (3, -2):
@@ -133,30 +115,6 @@ def test_a_search_clips_no_nodes():
         for lie in (InflateConcurrency(more), Combination((ScaleValue(0.5), InflateConcurrency(more)))):
             with pytest.raises(InvalidReportError, match=f"concurrency = {2 + more}: expected one that the market"):
                 lie.conduct(TRUTH, TRUTH, PUBLIC)  # the search
-
-
-def test_probabilities_that_move():
-    assert probabilities(MoveMass(0, 1, 0.5)) == {(3, 2): 0.25, (4, 4): 0.5, (6, 1): 0.125}
-    assert probabilities(MoveMass(0, -1, 1.0)) == {(4, 4): 0.25, (6, 1): 0.125}
-    assert probabilities(MoveMass(-1, 2, 1.0)) == {(3, 2): 0.5, (4, 4): 0.25, (6, 1): 0.25}
-    assert probabilities(LeaveOut((1, 2))) == {(3, 2): 0.5}
-    assert probabilities(LeaveOut((0,), 1.0, rescaled=True)) == pytest.approx(
-        {(4, 4): 0.875 * 2 / 3, (6, 1): 0.875 / 3}
-    )
-    assert probabilities(ScaleMass(1 / 0.875)) == pytest.approx({(3, 2): 4 / 7, (4, 4): 2 / 7, (6, 1): 1 / 7})
-    for misreport, size in ((MoveMass(0, 1, 0.5), 0.25), (LeaveOut((1, 2)), 0.375), (ScaleMass(0.5), 0.4375)):
-        assert misreport.distance(TRUTH, PUBLIC) == pytest.approx(size)
-    for wrong in (MoveMass(0, 3), MoveMass(5, 0), LeaveOut((3,)), LeaveOut((0, 1, 2)), ScaleMass(2.0)):
-        with pytest.raises(InvalidReportError):
-            reported(wrong)
-
-
-def test_times_that_move():
-    assert probabilities(ShiftArrival(-2)) == {(2, 2): 0.5, (2, 4): 0.25, (4, 1): 0.125}  # not before birth
-    assert probabilities(SpreadArrival(1, 0.5), CERTAIN) == {(1, 2): 0.25, (2, 2): 0.5, (3, 2): 0.25}
-    assert probabilities(SpreadDuration(1, 1.0), CERTAIN) == {(2, 1): 0.5, (2, 3): 0.5}
-    shorter = reported(ScaleDuration(0.5))
-    assert shorter.requirements[1] == Requirement(4, 2, 0.25, signal=4)  # the platform will see what it sees
 
 
 def test_a_combination_applies_one_part_after_the_other():
@@ -199,28 +157,6 @@ def test_no_member_ever_breaks_a_law(rows, revealed, nodes):
 
 
 # --- in words, as data, and a user's own --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("misreport", "words"),
-    [
-        (InflateConcurrency(1), "declares 3 nodes instead of 2"),
-        (InflateConcurrency(-1), "declares 1 node instead of 2"),
-        (ScaleValue(0.7), "reports 0.7 of its value"),
-        (ScaleValue(2.0), "reports 2 times its value"),
-        (ShiftDeadline(3), "claims a deadline 3 rounds later"),
-        (ScaleDuration(0.5), "declares 0.5 of its rounds"),
-        (LeaveOut((1,)), "leaves out (arrival 4, 4 rounds)"),
-        (MoveMass(0, -1, 0.5), "moves 0.25 of probability from (arrival 3, 2 rounds) to not arriving"),
-        (DelaySubmission(1), "submits 1 round late"),
-        (
-            Combination((ScaleValue(0.7), InflateConcurrency(1))),
-            "reports 0.7 of its value and declares 3 nodes instead of 2",
-        ),
-    ],
-)
-def test_words(misreport, words):
-    assert misreport.words(TRUTH) == words
 
 
 @pytest.mark.parametrize(

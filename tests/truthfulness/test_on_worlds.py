@@ -1,6 +1,5 @@
 """Lies on fresh worlds: small gains under rules that draw are confirmed, and nobody else is accused."""
 
-import numpy as np
 import pytest
 
 from drawing_faults import CLEAN, DRAWING, registered_drawing
@@ -11,7 +10,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
 from marketsched.truthfulness.situations.situation import situations_of
-from planted_faults import market, registered
+from planted_faults import market
 
 
 def situations(rule, *jobs):
@@ -67,24 +66,3 @@ def test_false_alarms_are_as_rare_as_stated():
         lies = [ScaleValue(0.9), ShiftDeadline(2)]
         wrong += bool(played("a drawn fee", lies, "job-4", plays=300, confidence=0.9, seed=seed).confirmed)
     assert wrong <= 4
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_result_and_budgets_are_kept():
-    first, again = (played("a drawn order by value", [ScaleValue(2.0)], "job-4", "job-5") for _ in range(2))
-    assert [c.deviation.gain_low for c in first.claims] == [c.deviation.gain_low for c in again.claims]
-    assert first.plays == again.plays <= 1500 * 5
-    assert np.isfinite([claim.detectable for claim in first.claims]).all()
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
-def test_a_refund_on_eviction_is_confirmed_where_no_market_at_hand_shows_it(seed):
-    """Few owners gain, and only in worlds in which they are evicted: many owners have to begin the race."""
-    found = audit(market(), [registered("refund on eviction")], plays=2000, seed=seed)
-    (one,) = found.mechanisms
-    assert found.status == 3 and one.promise == "up to regret"
-    best = one.best.deviation
-    assert best.confirmed and 0 < best.gain_low <= best.gain_mean <= best.gain_high

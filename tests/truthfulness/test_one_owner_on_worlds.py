@@ -328,17 +328,3 @@ def test_budgets_are_kept_and_the_same_seed_gives_the_same_result(plays):
 
 def test_a_lie_that_is_no_legal_report_is_left_out():
     assert on_worlds(auction("first", UNIFORM), [InflateConcurrency(1)]).tried == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "payment"), [(EventKind.DROP, float("nan")), (EventKind.DROP, float("inf")), ("nonsense", 0.0)]
-)
-def test_an_end_that_is_none_is_a_fault_of_the_mechanism(kind, payment):
-    class Ends(HighestBid):
-        def advance(self):
-            self.round += 1
-            return [Event(1, kind, "owner", None, payment)]
-
-    found = on_worlds(Situation(lambda rng: Ends("first"), BIDDER, **ONE_ROUND), [ScaleValue(0.5)])
-    expected = "expected one of start, requeue, drop, cancel, evict, with a finite payment"
-    assert not found.claims and expected in found.truth_fails["owner"]

@@ -42,25 +42,6 @@ def test_a_planted_fault_is_found_and_the_rule_itself_is_not(fault, families, se
     assert not paying("credits", families, seeds)
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_no_lie_of_an_owner_pays_under_credits():
-    families = [
-        "past",
-        "estimates",
-        "accounts",
-        "parts",
-        "ranks",
-        "slack",
-        "widths",
-        "ghosts",
-        "lates",
-        "hoard",
-        "half",
-    ]
-    assert not paying("credits", [*families, "trade"], range(500, 512))
-
-
 def test_the_audit_says_what_owners_care_for():
     market = {"kind": "synthetic-pipelines", "recurring_jobs": 12, "birth_rounds": 24, "durations": "hidden"}
     found = audit_conduct(

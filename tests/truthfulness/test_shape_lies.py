@@ -9,7 +9,7 @@ from claims import claiming
 from cluster_markets import HORIZON, RULES, SIZES, ChargesFragments, HearsTheRound, tiny_market
 from marketsched.agents.conduct import plain
 from marketsched.agents.job import Job
-from marketsched.agents.lies import PublicInformation, ScaleDemand, misreport_from
+from marketsched.agents.lies import PublicInformation, misreport_from
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
@@ -118,16 +118,6 @@ def test_every_lie_is_a_report_of_other_shapes_with_the_law_of_the_first():
 def test_jobs_of_identical_nodes_have_no_such_lies():
     truth = StatementOfWork(1, 2, DeadlineValue(4.0, 9), [(1, 2, 1.0)])
     assert lies_about_shapes(truth, PublicInformation(4, 9, 9)) == {}
-
-
-def test_demands_stay_bookable():
-    """A doubled share of a device becomes whole devices; cores stay whole parts."""
-    cluster, _ = tiny_market(0)
-    truth = StatementOfWork.of_shapes(1, DeadlineValue(9.0, 9), 1, [Shape({"cpu": 0.5, "gpu": 0.7}, {"a": 2})])
-    public = public_of(cluster)
-    said = {lie: lie.report(truth, public).shapes[0].each for lie in lies_about_shapes(truth, public)["widen"]}
-    assert said[ScaleDemand("gpu", 1 / 0.7)]["gpu"] == 1 and said[ScaleDemand("gpu", 2.0)]["gpu"] == 2
-    assert said[ScaleDemand("cpu", 2.0)]["cpu"] == 1 and said[ScaleDemand("cpu", 1.5)]["cpu"] == 1
 
 
 @pytest.mark.slow_after(1)

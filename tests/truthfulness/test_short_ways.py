@@ -15,10 +15,8 @@ from marketsched.mechanisms import (
     PostedPriceMechanism,
     StatementOfWork,
     get_mechanism,
-    register,
 )
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Candidate, prepared
 from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations import owner_at_hand
@@ -108,29 +106,6 @@ def test_every_lie_in_drawn_markets_ends_as_played_whole(name, revealed):
     assert (looks > 0) == (revealed and name in ("first-come", "bid-price", "two-offers"))
 
 
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.usefixtures("nothing_played_whole")
-@pytest.mark.parametrize(
-    ("scenario", "rule"),
-    [
-        ("synthetic-pipelines", "first-come"),
-        pytest.param("synthetic-pipelines", "bid-price", marks=pytest.mark.long),
-        ("stochastic-mix", "first-come"),
-        ("stochastic-mix", "bid-price"),
-        ("stochastic-mix", "posted-price"),
-        ("stochastic-mix", "two-offers"),
-    ],
-)
-def test_every_lie_in_built_in_scenarios_ends_as_played_whole(scenario, rule):
-    made = Scenario.of(scenario)
-    made = made if rule == "posted-price" else made.with_mechanism(rule)
-    short, whole = MarketAtHand.of(made, 2), MarketAtHand.of(made, 2)
-    arriving = [job.name for job in short.setup.jobs if job.arrival is not None]
-    looks = compared(short, whole, arriving[20 :: len(arriving) // 3], 12)
-    assert (looks > 0) == (scenario == "synthetic-pipelines" or rule in ("bid-price", "two-offers"))
-
-
 def posted_market(seed, eviction, revealed):
     """Return a tight market of posted prices, whose estimates are rough, so that jobs are evicted."""
     rules = {**LIMITS, "max_delay": 15, "epsilon": -1.0, "threshold": 0.5, "eviction": eviction}
@@ -191,52 +166,6 @@ def test_a_plan_that_tells_another_end_is_noticed(monkeypatch):
     played = [(one.play(c), other.play(c)) for c in lies_of(one, 2)]
     assert all(a == b for a, b in played) and any(a.completion for a, _ in played)
     assert not short.shortens
-
-
-class Cheaper:
-    """A turn that is right for every true value, and promises half of the price to false ones."""
-
-    def __init__(self, turn, true_values):
-        self.turn, self.true_values = turn, true_values
-
-    def look(self, sow, signal, duration):
-        found = self.turn.look(sow, signal, duration)
-        false = found is not None and found[1] is not None and sow.value.highest not in self.true_values
-        return (found[0], found[1] / 2) if false else found
-
-
-class FalseTurns(FirstCome):
-    """First come, whose turns are not those of its market."""
-
-    def __init__(self, *sizes, **limits):
-        super().__init__(*sizes, **limits)
-        self.inner = FirstCome(*sizes, **limits)
-
-    def booked(self, job, duration):
-        return super().booked(job, duration)
-
-    def play(self, jobs, outcomes, until):
-        return self.inner.play(jobs, outcomes, until)
-
-    def turn(self, jobs, outcomes, before):
-        return Cheaper(self.inner.turn(jobs, outcomes, before), set(jobs.values.tolist()))
-
-
-@register("false-turns-in-tests")
-def false_turns(*, capacity, horizon, max_concurrency, max_duration, max_value, max_delay, **others):
-    limits = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-    return FalseTurns(capacity, horizon, 0.1, max_value=max_value, **limits)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_turns_that_are_not_those_of_the_market_are_reported_and_not_used():
-    (found,) = audit("synthetic-pipelines", ["false-turns-in-tests"], plays=300, owners=1).mechanisms
-    (true,) = audit("synthetic-pipelines", ["first-come"], plays=300, owners=1).mechanisms
-    assert "the mechanism does not do what it states" in " ".join(" ".join(found.errors).split())
-    assert "the mechanism does not do what it states" not in " ".join(true.errors)
-    assert len(found.at_hand.gains) > 100
-    assert max(g.gain for g in found.at_hand.gains) == 0
 
 
 def test_what_is_not_the_packages_own_is_played_from_the_birth():

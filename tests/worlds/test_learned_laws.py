@@ -1,7 +1,6 @@
 """Laws learned from the past: what the days before a window of the Google trace tell about it, and nothing else."""
 
 import math
-from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched import Scenario
-from marketsched.mechanisms import InvalidParameterError, MissingDataError
+from marketsched.mechanisms import InvalidParameterError
 from marketsched.worlds import GoogleParameters, google_recurring
 from marketsched.worlds import google as google_workloads
 from marketsched.worlds.learned import known_by, learned_laws
@@ -155,29 +154,6 @@ def test_laws_need_days_before_the_window(tmp_path):
         InvalidParameterError, match=r"first_day = 20, days = 2: no recurring job is born in the 2 days"
     ):
         learned_laws(tmp_path, rng=np.random.default_rng(0), parameters=GoogleParameters(first_day=20))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_laws_of_the_recorded_trace(data_folder):
-    """About as many as runs in the window; 97 % are exactly what happened two days before, the others are late."""
-    try:
-        laws = learned_laws(data_folder, rng=np.random.default_rng(0))
-    except MissingDataError as missing:
-        pytest.skip(str(missing))
-    past = google_recurring(data_folder, rng=np.random.default_rng(0), parameters=GoogleParameters(first_day=12))
-
-    def kept(sow, arrival, duration):
-        return sow.birth, sow.concurrency, sow.value, arrival, duration
-
-    real = Counter(kept(job.truth, job.arrival, job.duration) for job in past.jobs)
-    expected = Counter(
-        kept(sow, int(sow.law.arrivals[0]), int(sow.law.durations[0])) for law in laws for sow, _ in law.cases
-    )
-    assert all(len(law.cases) == 1 and law.cases[0][0].law.arrivals.size == 1 for law in laws)
-    assert expected.total() == 16_256 and (expected & real).total() == 15_816
-    for *_, arrival, duration in (real - expected).elements():  # not over as the window begins
-        assert arrival + duration > 576
 
 
 def test_a_scenario_learns_its_laws_with_the_stream_of_its_workload(tmp_path):

@@ -13,13 +13,9 @@ from hypothesis.extra import numpy as hnp
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.worlds import PredictionRule, predict, prediction
-from marketsched.worlds.prediction import History, IntegerLaw, arrival_law, distinct_rows, duration_law, joint_law
+from marketsched.worlds.prediction import History, IntegerLaw, distinct_rows, joint_law
 
 PLAIN = PredictionRule(filling=0.0)
-
-
-def as_dict(law):
-    return dict(zip(law.values.tolist(), law.probabilities.tolist(), strict=True))
 
 
 def history(submits, run_s, rule=PLAIN):
@@ -31,53 +27,6 @@ def history(submits, run_s, rule=PLAIN):
 # --- laws of one quantity ---------------------------------------------------------------------------
 
 
-def test_kernel_of_an_arrival():
-    assert as_dict(arrival_law([50], 40, PLAIN)) == pytest.approx({49: 0.1, 50: 0.8, 51: 0.1})
-
-
-def test_arrivals_add_up():
-    """Two of three past gaps point to 50, one to 52: .8 * 2/3, and 51 gets a tenth from both sides."""
-    law = as_dict(arrival_law([50, 52, 50], 40, PLAIN))
-    assert law == pytest.approx({49: 0.2 / 3, 50: 1.6 / 3, 51: 0.3 / 3, 52: 0.8 / 3, 53: 0.1 / 3})
-
-
-def test_arrivals_before_the_birth_count_as_the_birth():
-    """50 stays; 30 counts as 48, and so does what the kernel puts before 48."""
-    law = as_dict(arrival_law([30, 50], 48, PLAIN))
-    assert law == pytest.approx({48: 0.45, 49: 0.05 + 0.05, 50: 0.4, 51: 0.05})
-
-
-def test_kernel_of_a_duration():
-    assert as_dict(duration_law([10], PLAIN)) == pytest.approx({8: 0.1, 10: 0.8, 13: 0.1})  # 10/1.25, 10 + ceil(2.5)
-    assert as_dict(duration_law([7], PLAIN)) == pytest.approx({5: 0.1, 7: 0.8, 9: 0.1})  # floor(5.6), 7 + ceil(1.75)
-
-
-def test_shortest_and_longest_duration():
-    assert as_dict(duration_law([1], PLAIN)) == pytest.approx({1: 0.9, 2: 0.1})
-    assert as_dict(duration_law([48], PLAIN)) == pytest.approx({38: 0.1, 48: 0.9})
-    assert as_dict(duration_law([40], PLAIN)) == pytest.approx({32: 0.1, 40: 0.8, 48: 0.1})
-
-
-def test_filling():
-    """95 % of the kernel's law and 5 % spread over the range, holes included."""
-    law = as_dict(duration_law([10], PredictionRule()))
-    share = 0.05 / 6  # 8 .. 13
-    assert law == pytest.approx({8: 0.095 + share, 9: share, 10: 0.76 + share, 11: share, 12: share, 13: 0.095 + share})
-
-
-def test_wide_ranges_are_not_filled():
-    law = arrival_law([50, 87], 40, PredictionRule())  # 49 .. 88: 40 values
-    assert law.values.tolist() == list(range(49, 89))
-    law = arrival_law([50, 88], 40, PredictionRule())  # 49 .. 89: 41 values
-    assert law.values.tolist() == [49, 50, 51, 87, 88, 89]
-    assert law.probabilities == pytest.approx([0.05, 0.4, 0.05, 0.05, 0.4, 0.05])
-
-
-def test_durations_are_clipped_to_whole_rounds():
-    rule = PredictionRule()
-    assert [rule.rounds_of(s) for s in (0.0, 1.0, 300.0, 300.5, 600.0, 1e6)] == [1, 1, 1, 2, 2, 48]
-
-
 def test_quantile_and_mean():
     law = IntegerLaw(np.array([1, 2, 5]), np.array([0.5, 0.45, 0.05]))
     assert (law.quantile(0.5), law.quantile(0.51), law.quantile(0.95), law.quantile(0.96)) == (1, 2, 2, 5)
@@ -85,14 +34,6 @@ def test_quantile_and_mean():
 
 
 # --- the joint law ----------------------------------------------------------------------------------
-
-
-def test_joint_law_is_the_product():
-    a, d, p = joint_law(
-        IntegerLaw(np.array([4, 6]), np.array([0.25, 0.75])), IntegerLaw(np.array([1, 2]), np.array([0.4, 0.6])), 99
-    )
-    assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(4, 1), (4, 2), (6, 1), (6, 2)]
-    assert p == pytest.approx([0.1, 0.15, 0.3, 0.45])
 
 
 def test_the_heaviest_points_are_kept():
@@ -136,41 +77,6 @@ def test_a_clockwork():
     assert sorted(set(made.durations.tolist())) == [2, 3, 4]
     law = dict(zip(zip(made.arrivals.tolist(), made.durations.tolist(), strict=True), made.probabilities, strict=True))
     assert law[85, 3] == pytest.approx(0.64) and law[84, 3] == pytest.approx(0.08) and law[86, 4] == pytest.approx(0.01)
-
-
-def test_arrivals_follow_the_gaps_around_their_median():
-    """Gaps 3300, 3600, 3600, 3600, 4200: median 3600; the next is due at one of last + gap."""
-    submits = np.cumsum([30, 3300, 3600, 3600, 3600, 4200, 9999]).tolist()
-    made = predict(history(submits, [10] * 7), 6, PredictionRule(lead_seconds=600.0, filling=0.0), origin=0.0)
-    # last 18,330; e = 21,930, in round 74; announced at 21,330, in round 72
-    assert (made.birth, made.expected) == (72, 74)
-    # 21,630 -> 73; 21,930 -> 74 (three times); 22,530 -> 76
-    expected = {72: 0.02, 73: 0.16 + 0.06, 74: 0.02 + 0.48, 75: 0.06 + 0.02, 76: 0.16, 77: 0.02}
-    assert made.durations.tolist() == [1, 2] * 6
-    marginal = made.probabilities.reshape(6, 2).sum(axis=1)
-    assert dict(zip(made.arrivals[::2].tolist(), marginal.tolist(), strict=True)) == pytest.approx(expected)
-
-
-def test_an_early_run_is_certain_to_arrive_when_it_does():
-    submits = [3600 * k for k in range(1, 7)] + [21600 + 1000]  # 2,600 s before it is due
-    made = predict(history(submits, [700] * 7), 6, PredictionRule(lead_seconds=1200.0, filling=0.0), origin=0.0)
-    assert made.early and made.birth_s == 22600.0 and made.birth == 76 and made.expected == 85
-    assert made.arrivals.tolist() == [76] * 3 and made.durations.tolist() == [2, 3, 4]
-    assert made.probabilities == pytest.approx([0.1, 0.8, 0.1])
-
-
-def test_the_lead_is_at_most_the_period():
-    past = history([600 * k for k in range(8)], [10] * 8)
-    assert predict(past, 7, PredictionRule(lead_seconds=7200.0), origin=0.0).birth_s == 3600.0
-    assert predict(past, 7, PredictionRule(lead_seconds=0.0), origin=0.0).birth_s == 4200.0
-
-
-def test_only_runs_that_have_ended_by_the_birth_count():
-    """Announced at 21,600: the sixth run ends at that very moment, a longer one later."""
-    submits = [3600 * k for k in range(1, 8)]
-    lengths = [700, 700, 700, 700, 3600, 10, 10]  # of index 4: until 21,600; of index 5: until 21,610
-    made = predict(history(submits, lengths), 6, PLAIN, origin=0.0)
-    assert as_dict(made.duration) == pytest.approx({2: 0.08, 3: 0.64, 4: 0.08, 9: 0.02, 12: 0.16, 15: 0.02})
 
 
 def test_runs_without_an_end_do_not_count():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from marketsched.mechanisms.errors import MissingDataError, UnknownNameError
-from marketsched.worlds.traces import DIGESTS, TRACES, get_trace, verify
+from marketsched.worlds.traces import DIGESTS, get_trace, verify
 from marketsched.worlds.traces.derived import regularity
 from refusals import refused
 
@@ -75,14 +75,6 @@ def test_regularity_by_hand():
     assert known["deviation_s"].tolist()[0] == 2.5
     assert known["period_s"].isna().tolist() == [False, True, False]
     assert known.loc[2, "period_s"] == 10.0 and known.loc[2, "regular_share"] == 0.0  # gaps 0, 20
-
-
-def test_the_catalogue_is_complete():
-    assert set(DIGESTS) <= set(TRACES)
-    for name, trace in TRACES.items():
-        assert name == trace.name and trace.title and trace.licence and trace.source
-        assert "http" not in trace.source + trace.title
-        assert trace.columns if trace.reader is None else callable(trace.reader)
 
 
 def test_an_unknown_trace():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
+from marketsched.mechanisms.errors import MissingDataError, TraceError
 from marketsched.worlds.traces import data_folder, get_trace
 from marketsched.worlds.traces.tables import read_table, stream_table
 from refusals import refused
@@ -163,11 +163,6 @@ def test_blank_lines_inside_are_an_error(tmp_path_factory, before, blanks, rows_
         list(stream_table(path, JOBS, rows_a_block))
 
 
-def test_a_block_has_rows(tmp_path):
-    with pytest.raises(InvalidParameterError, match="rows = 0: expected at least 1"):
-        next(stream_jobs(write(tmp_path), rows=0))
-
-
 def test_missing_file(tmp_path):
     with pytest.raises(
         MissingDataError, match=r"google2011_jobs_29d.csv.gz: no such file: .*--data DIR.*MARKETSCHED_DATA"
@@ -201,11 +196,6 @@ def test_the_folder_of_the_environment(tmp_path, monkeypatch):
     other.mkdir()
     write(other, rows=ROWS[:2])
     assert len(read_jobs(other)) == 2  # an explicit folder wins
-
-
-def test_a_folder_in_place_of_the_file(tmp_path):
-    (tmp_path / "google2011_jobs_29d.csv.gz").mkdir()
-    refused(lambda: read_jobs(tmp_path), "no such file", error=MissingDataError)
 
 
 def test_words_and_times(tmp_path):
@@ -244,8 +234,3 @@ def test_files_under_their_published_names(tmp_path):
     (tmp_path / "openb_pod_list_default.csv").write_text(f"{header}\np0,12000,16384,1,1000,,LS,Pending,0,10,\n")
     (pod,) = read_pods(tmp_path).to_dict("records")
     assert pod["gpu_spec"] == "" and np.isnan(pod["scheduled_time"]) and pod["pod_phase"] == "Pending"
-
-
-def test_a_trace_knows_its_columns():
-    known = get_trace("google-jobs")
-    assert "sched_class" in [column.name for column in known.columns] and "submit_s 0" in known.about

@@ -241,26 +241,6 @@ def unannounced(data_folder):
         pytest.skip(str(missing))
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_figures_of_google_recurring(recurring):
-    assert len(recurring.jobs) == 16_696
-    assert sum(not job.tags["covered"] for job in recurring.jobs) == 452  # a coverage of .973
-    points = np.mean([job.truth.law.arrivals.size for job in recurring.jobs])
-    assert 34 <= points <= 38
-    # Borrowed demand moves the load by .014 (standard deviation over seeds) around .81, the peak around 1.8.
-    assert recurring.load == pytest.approx(0.81, abs=4 * 0.014)
-    assert recurring.peak == pytest.approx(1.8, abs=0.15)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_figures_of_saturated(unannounced):
-    assert abs(len(unannounced.jobs) - 16_589) <= 5
-    assert unannounced.load == pytest.approx(1.56, abs=4 * 0.027)
-    assert unannounced.peak == pytest.approx(3.3, abs=0.4)
-
-
 @pytest.mark.parametrize("name", ["recurring", pytest.param("unannounced", marks=pytest.mark.slow)])
 def test_every_job_keeps_the_announced_limits(name, request):
     market = request.getfixturevalue(name)
@@ -294,17 +274,3 @@ def test_values_follow_the_priority(recurring):
         # standard error of a median: 1.25 * .5 / sqrt(n)
         assert np.median(logs) == pytest.approx(np.log(weight), abs=4 * 1.25 * 0.5 / np.sqrt(logs.size))
     assert all(1 <= x <= 40 for by_group in densities.values() for x in by_group.values())
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_another_round_length(data_folder, recurring):
-    """Coverage falls with shorter rounds, rises with longer ones: .90 at 1 min, .987 at 15 min."""
-    shares = []
-    for minutes in (1, 15):
-        parameters = GoogleParameters(round_seconds=60.0 * minutes, max_duration=240 // minutes)
-        market = google_recurring(data_folder, rng=np.random.default_rng(0), parameters=parameters)
-        assert market.birth_rounds == 2 * 1440 // minutes
-        shares.append(np.mean([job.tags["covered"] for job in market.jobs]))
-    assert shares[0] == pytest.approx(0.90, abs=0.01)
-    assert shares[1] == pytest.approx(0.987, abs=0.005)

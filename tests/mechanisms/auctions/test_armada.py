@@ -1,8 +1,4 @@
-"""Armada's market-driven rounds: its own cases, worked examples, and the two lies that its rule invites.
-
-The cases are those of `market_driven_preempting_queue_scheduler_test.go` at commit 207cc9e, by name: one pool of 32
-processors, bands A to D bid 1 to 4, cutoff .9. Expected are the numbers of that file.
-"""
+"""Armada's market-driven rounds: its own cases, worked examples, and the two lies that its rule invites."""
 
 from collections import Counter
 

@@ -17,12 +17,10 @@ from marketsched.mechanisms import (
     InvalidParameterError,
     InvalidReportError,
     LinearValue,
-    Mechanism,
     StatementOfWork,
     TableValue,
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.auctions.first_come_kernels import first_come_kernel
 from marketsched.mechanisms.auctions.flat_price import (
     best_first_come,
     best_first_come_served,
@@ -75,57 +73,11 @@ def play(market, jobs):
 # -- the rule by hand --------------------------------------------------------------------------------------
 
 
-def test_earliest_room_in_order_of_arrival_then_submission():
-    jobs = [
-        job(1, 3, 2, DeadlineValue(9.0, 12)),
-        job(1, 2, 3, DeadlineValue(9.0, 12), concurrency=2),  # arrives first: rounds 2-4
-        job(2, 3, 1, DeadlineValue(9.0, 12), concurrency=2),  # after job 0 (5-6): round 7
-        job(2, 3, 2, DeadlineValue(9.0, 12)),  # beside job 0
-        job(2, 3, 1, DeadlineValue(9.0, 7)),  # would have to run in round 8
-    ]
-    starts, payments, events, peak = play(open_market(price=0.5), jobs)
-    assert starts == {1: 2, 0: 5, 3: 5, 2: 7}
-    assert payments == {1: 3.0, 0: 1.0, 3: 1.0, 2: 1.0}
-    assert (3, EventKind.DROP, 4) in events
-    assert peak == 2
-
-
-def test_a_later_job_may_fill_a_hole_before_a_booking():
-    jobs = [
-        job(1, 1, 2, DeadlineValue(9.0, 12)),  # one node, rounds 1-2
-        job(1, 1, 2, DeadlineValue(9.0, 12), concurrency=2),  # both nodes, rounds 3-4
-        job(1, 1, 2, DeadlineValue(9.0, 12)),  # the other node, rounds 1-2
-        job(1, 1, 3, DeadlineValue(9.0, 12)),  # does not fit before the booking: round 5
-    ]
-    assert play(open_market(), jobs)[0] == {0: 1, 1: 3, 2: 1, 3: 5}
-
-
-def test_price_must_be_exceeded():
-    jobs = [job(1, 1, 2, DeadlineValue(4.0, 12), concurrency=2), job(1, 1, 2, DeadlineValue(4.1, 12), concurrency=2)]
-    starts, payments, events, _ = play(open_market(price=1.0), jobs)
-    assert starts == {1: 1} and payments == {1: 4.0}
-    assert events[0] == (1, EventKind.DROP, 0)
-
-
-def test_no_start_for_a_completion_that_is_worth_nothing():
-    late = DeadlineValue(9.0, 100)
-    assert play(open_market(max_delay=4), [job(1, 3, 1, late)])[0] == {0: 3}  # completes at 4 < birth + 4
-    assert play(open_market(max_delay=4), [job(1, 3, 2, late)])[0] == {}
-    assert play(open_market(horizon=4), [job(1, 3, 2, late)])[0] == {0: 3}  # last round 4
-    assert play(open_market(horizon=4), [job(1, 3, 3, late)])[0] == {}
-
-
 def test_arrival_and_duration_may_be_ones_the_report_excludes():
     sow = StatementOfWork(1, 1, DeadlineValue(9.0, 12), [(2, 1, 0.5), (3, 2, 0.5)])
     starts, payments, _, _ = play(open_market(price=1.0), [(sow, 5, 3, 3)])
     assert starts == {0: 5} and payments == {0: 3.0}
     assert play(open_market(), [(sow, 5, 5, 5)])[0] == {}  # above max_duration: known to break the contract
-
-
-def test_it_makes_no_plan():
-    plan = open_market().submit("A", StatementOfWork(1, 1, DeadlineValue(9.0, 12), [(2, 1, 0.5), (3, 2, 0.5)]))
-    assert plan.starts == ((2, 1, None), (3, 2, None))
-    assert plan.estimated_utility == 0.0
 
 
 # -- the mechanism and the compiled rule -------------------------------------------------------------------
@@ -200,20 +152,6 @@ def test_no_false_value_pays(jobs, price, data):
     # Both curves within the delay: what the platform counts as worthless is no part of the owner's lie.
     told = [*jobs[:liar], (lie, arrival, duration, signal), *jobs[liar + 1 :]]
     assert utility(told, liar) <= utility(jobs, liar) + 1e-9
-
-
-def test_kernel_agrees_with_plain_python():
-    rng = np.random.default_rng(3)
-    jobs = [job(1, int(rng.integers(1, 8)), int(rng.integers(1, 4)), DeadlineValue(5.0, 12)) for _ in range(20)]
-    table = realised(jobs)
-    steps = (table.begins, table.step_values, table.step_lasts)
-    columns = (table.arrivals, table.durations, table.concurrency, *steps, table.useful_until)
-    results = []
-    for kernel in (first_come_kernel, getattr(first_come_kernel, "py_func", None)):
-        if kernel is not None:
-            free, starts = np.full(HORIZON, 2), np.zeros(20, dtype=np.int64)
-            results.append((*kernel(table.by_arrival, *columns, 0.5, free, starts), *free, *starts))
-    assert all(result == results[0] for result in results)
 
 
 # -- the price ---------------------------------------------------------------------------------------------
@@ -490,23 +428,7 @@ def test_reports_outside_the_limits_are_refused(wrong, message):
         open_market().submit("A", StatementOfWork(**{**good, **wrong}))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"max_concurrency": 3}, r"max_concurrency = 3: expected a whole number in \[1, 2\]"),
-    ],
-)
-def test_parameters_out_of_range_are_named(wrong, message):
-    with pytest.raises(InvalidParameterError, match=message):
-        open_market(**wrong)
-
-
 def test_horizon_of_the_jobs_and_of_the_call_must_agree():
     with pytest.raises(InvalidParameterError, match="horizon = 9: expected 16"):
         first_come_welfare(realised([]), 2, 9, 0.0)
     assert best_first_come(realised([]), 2, HORIZON).welfare == 0.0
-
-
-def test_it_follows_the_protocol():
-    assert isinstance(open_market(), Mechanism)
-    assert open_market(price=0.5).slot_prices(3, 2).tolist() == [0.5, 0.5]

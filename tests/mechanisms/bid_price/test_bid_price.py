@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import draws
 from bid_price_markets import RULES, SIZES, SmallJob, Turn, keeping, lies, loads, past_log, play, random_market, utility
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -279,65 +278,6 @@ def test_a_job_that_small_ones_pass_is_not_helped_by_its_report(kind, moves):
         play(market, [*small, SmallJob(20, certain_hidden(8, 2, worth, 29, 2), 8, 2)], hidden=True)
         waited.append(len(market.turns))
     assert min(waited) > 1 and (waited[0] < waited[1]) == moves
-
-
-def crowd(rng, horizon=18):
-    """Two nodes, small jobs in every round, and a few wide ones that wait while small ones pass; what each is worth.
-
-    What a wide job reports would move who passes it, were it not sealed: `Unsealed` shows it in many of these.
-    """
-    jobs = []
-    for birth in range(1, horizon - 3):
-        wide = 5 <= birth <= 9 and rng.random() < 0.4
-        worth = [rng.uniform(2, 8) for _ in range(int(rng.integers(1, 3)))] + [rng.uniform(9, 60)] * wide
-        for k, value in enumerate(worth):
-            width, lasts = (2 if wide and k == len(worth) - 1 else 1), int(rng.integers(1, 4))
-            rows = [(birth, d, 0.5, None) for d in {lasts, max(1, lasts - 1)}] if lasts > 1 else [(birth, 1, 1.0, None)]
-            sow = StatementOfWork(birth, width, DeadlineValue(float(value), birth + int(rng.integers(4, 12))), rows)
-            jobs.append(SmallJob(len(jobs), sow, birth, lasts))
-    return jobs
-
-
-def crowd_turns_moved(kind, seed):
-    """As `turns_moved`, in a crowd: of one wide job that waits, under three values and a narrower law."""
-    rng = np.random.default_rng([seed, 600])
-    jobs = crowd(rng)
-    sizes, rules = {**SIZES, "max_concurrency": 2}, {**RULES, "ahead": 12, "slack": 0.0, "hidden_order": "sealed"}
-    tried = moved = 0
-    for job in [job for job in jobs if job.truth.concurrency == 2][:2]:
-        market = kind(2, 18, **sizes, **rules)
-        market.watched, market.turns = job.name, []
-        turn = Turn(market, jobs, job.name, hidden=True)
-        honest = turn.played(job.truth)[1].turns
-        if len(honest) < 2:
-            continue  # it did not wait
-        last = job.truth.value.last
-        for worth, deadline in ((60.0, last), (60.0, last + 3), (9.0, last), (4.0, last)):
-            report = StatementOfWork(job.arrival, 2, DeadlineValue(worth, deadline), job.truth.requirements)
-            lied = turn.played(report)[1].turns
-            both = min(len(honest), len(lied))
-            tried += 1
-            moved += honest[:both] != lied[:both]
-    return tried, moved
-
-
-SMALL_MARKETS = draws.many(2_000)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_sealed_in_many_markets():
-    """Thousands of small ones; and the negative control, in some of the same, is caught."""
-    found = np.sum([crowd_turns_moved(Watched, seed) for seed in range(SMALL_MARKETS)], axis=0)
-    assert found[0] > 2 * SMALL_MARKETS and found[1] == 0
-    assert sum(crowd_turns_moved(Unsealed, seed)[1] for seed in range(100)) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_sealed_in_drawn_markets():
-    found = np.sum([turns_moved(Watched, seed, hidden_order="sealed") for seed in range(4, 40)], axis=0)
-    assert found[0] > 700 and found[1] == 0
 
 
 def test_a_job_worth_more_later_keeps_the_nodes_of_its_first_turn():

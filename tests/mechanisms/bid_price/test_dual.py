@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketsched.mechanisms import InvalidParameterError
-from marketsched.mechanisms.bid_price import dual
 from marketsched.mechanisms.bid_price.dual import dual_prices
 from marketsched.mechanisms.bid_price.forecast import FromHistory, with_waiting
 from marketsched.mechanisms.bid_price.tasks import TaskStore
@@ -42,16 +41,8 @@ def random_store(rng, n_tasks, longest=8):
     return store
 
 
-@pytest.fixture(params=["compiled", "python"])
-def kernel_form(request, monkeypatch):
-    if request.param == "python":
-        for name in ("_window_kernel", "_waiting_start_kernel", "_sorted_kernel", "_buyers_kernel", "_descend_kernel"):
-            kernel = getattr(dual, name)
-            monkeypatch.setattr(dual, name, getattr(kernel, "py_func", kernel))
-
-
 @pytest.mark.parametrize("seed", range(40))
-def test_steps_are_those_of_the_definition(seed, kernel_form):
+def test_steps_are_those_of_the_definition(seed):
     rng = np.random.default_rng(seed)
     store, n, m = random_store(rng, int(rng.integers(1, 25))), int(rng.integers(1, 30)), 30
     rows, places = rng.integers(0, store.n, m), rng.integers(-4, n, m)

@@ -39,27 +39,3 @@ def compare(rng, horizon, per_round, *, log=False, hidden=False, **chosen):
 @pytest.mark.parametrize("seed", range(6))
 def test_decisions_are_those_of_the_rules(seed, mode, log):
     assert compare(np.random.default_rng([seed, log]), 24, 2.0, log=log, **MODES[mode]) > 5
-
-
-def fuzz(seed, rounds):
-    """Play so many rounds in markets of all modes, with few and with many arrivals; return the jobs started."""
-    rng, modes, done, started = np.random.default_rng(seed), list(MODES.values()), 0, 0
-    while done < rounds:
-        horizon = int(rng.integers(20, 120))
-        mode = modes[int(rng.integers(len(modes)))]
-        started += compare(rng, horizon, float(rng.choice([0.3, 1.0, 2.0])), log=bool(rng.integers(2)), **mode)
-        done += horizon
-    return started
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_rounds_of_fuzzing():
-    assert fuzz(0, 8_000) > 2_000
-
-
-if __name__ == "__main__":  # python tests/mechanisms/bid_price/test_reference.py SEED ROUNDS
-    import sys
-
-    seed, rounds = map(int, sys.argv[1:])
-    print(f"seed {seed}: {rounds} rounds, {fuzz(seed, rounds)} jobs started, every decision and charge as by the rules")

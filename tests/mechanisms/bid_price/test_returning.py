@@ -5,19 +5,10 @@ import pytest
 
 from bid_price_markets import RULES, SIZES, SmallJob, keeping, lies, play, random_curve
 from marketsched.mechanisms import StatementOfWork
-from marketsched.mechanisms.bid_price import returning
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.forecast import Expected, FromHistory
 from marketsched.mechanisms.bid_price.returning import Returning
 from marketsched.mechanisms.bid_price.tasks import TaskStore
-
-
-@pytest.fixture(params=["compiled", "python"])
-def kernel_form(request, monkeypatch):
-    if request.param == "python":
-        for name in ("_period_kernel", "_next_kernel"):
-            kernel = getattr(returning, name)
-            monkeypatch.setattr(returning, name, getattr(kernel, "py_func", kernel))
 
 
 def after(arrivals):
@@ -56,7 +47,7 @@ def expected_of(arrivals, now, last):
         ([3, 10, 34, 58, 82, 106, 130], 131, {154: 1.0}),  # what is more than six arrivals ago does not count
     ],
 )
-def test_an_owner_is_expected_where_its_last_arrivals_point_to(came, now, wanted, kernel_form):
+def test_an_owner_is_expected_where_its_last_arrivals_point_to(came, now, wanted):
     last = 160 if now > 100 else 110
     assert expected_of([(t, "ann") for t in came], now, last) == pytest.approx(wanted)
 

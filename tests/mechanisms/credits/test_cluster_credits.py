@@ -21,7 +21,6 @@ from marketsched.mechanisms.resources.calendars import Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.nodes import NOW, Nodes, Run
 from marketsched.mechanisms.resources.shapes import Shape, options_of
-from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
 from marketsched.mechanisms.schedulers.turns import Accounts
 from node_requests import CPU, GPU, LAWS, NEEDS
 
@@ -170,10 +169,7 @@ def test_weights_follow_what_jobs_that_have_left_asked_for():
 
 
 class Account:
-    """The rule, but for where jobs are placed and in which turn: that is as events and bookings say.
-
-    By name, pool by pool: what jobs cost, what owners hold, who becomes regular where, who pays, and what leaves teach.
-    """
+    """The rule, but for where jobs are placed and in which turn: that is as events and bookings say."""
 
     def __init__(self, jobs, owners, income, carry, start, patience, margin):
         self.jobs, self.owners, self.patience, self.margin = {job.name: job for job in jobs}, owners, patience, margin
@@ -431,35 +427,6 @@ def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_de
     assert pools.longest_wait(0, options.demand[0], 1, costs[1], 3) == 3 + 16  # 8 credits over 2 (1 - .25 - .5) nodes
     assert np.isnan(pools.longest_wait(0, options.demand[0], 2, costs[1], 3))  # of two tasks
     assert np.isnan(pools.longest_wait(0, options_of([Shape({"cpu": 5}, {"n": (1,)})], cluster).demand[0], 1, 1, 3))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("kind", [ClusterCredits, ClusterFairTurns])
-def test_jobs_that_are_known_to_have_no_room_change_nothing_by_being_left_out(kind, monkeypatch):
-    rules = TIGHT if kind is ClusterCredits else {}
-
-    def happened():
-        found = []
-        for seed in range(many(12)):
-            market = kind(CLUSTER.nodes, HORIZON, **SIZES, owners=["o0", "o1", "o2", "o3"], **rules)
-            found.append(play(MarketLoop(market), TruthfulOwners(drawn_jobs(seed, n=110, span=50)), HORIZON))
-        return found
-
-    shorter = happened()
-    with monkeypatch.context() as context:
-        context.setattr(Nodes, "may_hold", lambda self, keys: True)
-        assert happened() == shorter
-    with monkeypatch.context() as context:  # what is given back has to be tried again
-        context.setattr(Nodes, "give_back", forgetful)
-        assert happened() != shorter
-
-
-def forgetful(self, run):
-    """Give a run's nodes back, and go on as if requests without room still had none."""
-    full = [set(each) for each in self._full]
-    GIVE_BACK(self, run)
-    self._full = full
 
 
 @pytest.mark.parametrize("seed", range(8))

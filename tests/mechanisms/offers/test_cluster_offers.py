@@ -17,7 +17,6 @@ from cluster_offers_markets import (
     played,
     stated,
 )
-from draws import many
 from marketsched.agents.job import Job
 from marketsched.mechanisms import ClusterOffers, DeadlineValue, StatementOfWork, TableValue
 from marketsched.mechanisms.errors import InvalidReportError
@@ -43,13 +42,6 @@ def test_no_report_moves_anything_inside_an_entry(block):
     assert reports > 20 and not found
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_no_report_of_thousands_moves_anything_inside_an_entry():
-    reports, found = counts_of(range(1000, 1000 + many(240)), n=24)
-    assert reports > 1000 and not found
-
-
 @pytest.mark.long_after(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", MOVING)
@@ -62,15 +54,6 @@ def test_a_rule_that_reads_reports_is_found_to_move_something(fault):
 def test_no_report_gains_inside_an_entry(seed):
     found = findings(seed, n=2)
     assert found["reports"] and not found["better inside"] and not found["announced better"]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_no_report_of_hundreds_gains_inside_an_entry():
-    found = Counter()
-    for seed in range(100, 100 + many(120)):
-        found.update(findings(seed, n=8))
-    assert found["reports"] > 400 and not found["better inside"] and not found["announced better"]
 
 
 @pytest.mark.slow

@@ -14,10 +14,8 @@ from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
     EventKind,
-    InvalidParameterError,
     InvalidReportError,
     StatementOfWork,
-    get_mechanism,
 )
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.offers import departures
@@ -482,23 +480,6 @@ def once(truth):
     made = StatementOfWork(truth.birth, truth.concurrency, truth.value, truth.requirements, restarts=False)
     assert made != truth and pickle.loads(pickle.dumps(made)) == made and made.moved(9, made.value).restarts is False
     return made
-
-
-def test_copies_go_on_as_the_market_does():
-    jobs = random_jobs(11)
-    market = market_of(jobs)
-    first, _ = played(market, jobs)
-    again = pickle.loads(pickle.dumps(market_of(jobs)))
-    assert played(again, jobs)[0] == first
-
-
-def test_the_registry_knows_it():
-    made = get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
-                         max_delay=9, late_odds=0.5)  # fmt: skip
-    assert isinstance(made, TwoOffers) and made.takes_back
-    with pytest.raises(InvalidParameterError, match="hidden_order"):
-        get_mechanism("two-offers", capacity=2, horizon=9, max_concurrency=1, max_duration=3, max_value=9.0,
-                      max_delay=9, hidden_order="strict")  # fmt: skip
 
 
 @given(

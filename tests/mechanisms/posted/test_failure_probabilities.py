@@ -11,7 +11,6 @@ from draws import many
 from marketsched.mechanisms import (
     EventKind,
     ExactOracle,
-    InvalidParameterError,
     MonteCarloOracle,
     PostedPriceMechanism,
     PostedPricing,
@@ -23,7 +22,6 @@ from reference.failures import FailureTable, Residual, Run, failure_by_simulatio
 from reference.market import Market
 from reference.markets import Kind, SeededSource, SmallMarket, TrueJob, seeded_market
 from reference.replay import report_of, settings_of
-from refusals import refused
 
 RULES = ["all", "running"]
 HORIZON = 9
@@ -68,27 +66,6 @@ def test_no_replay_is_needed_under_the_rule_of_the_paper():
         played = failure_by_simulation(jobs, new, now=2, horizon=HORIZON, capacity=capacity, eviction="all")
         short = failure_without_replay(jobs, new, now=2, horizon=HORIZON, capacity=capacity)
         assert short == pytest.approx(played, abs=1e-12)
-
-
-def test_the_running_rule_fails_less_often_and_needs_the_replay():
-    below = 0
-    for seed in range(many(1000)):
-        jobs, new, capacity = random_history(seed)
-        played = failure_by_simulation(jobs, new, now=2, horizon=HORIZON, capacity=capacity, eviction="running")
-        short = failure_without_replay(jobs, new, now=2, horizon=HORIZON, capacity=capacity)
-        assert played <= short + 1e-12
-        below += played < short - 1e-9
-    assert below > many(100)  # (6') is not the answer here
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_the_definition_is_monotone_in_width_and_length(rule):
-    for seed in range(many(500)):
-        jobs, new, capacity = random_history(seed)
-        table = FailureTable.of(jobs, now=2, horizon=HORIZON, capacity=capacity, eviction=rule)
-        f = np.array([[table.failure(new.start, c, d) for d in range(1, 5)] for c in range(1, 4)])
-        assert (np.diff(f, axis=0) >= -1e-12).all()
-        assert (np.diff(f, axis=1) >= -1e-12).all()
 
 
 @pytest.mark.parametrize(("probability", "announced"), [(0.025, 0.0), (0.0251, 0.0251)])
@@ -207,20 +184,8 @@ def test_exact_oracle_is_the_definition(rule):
     assert exact_agreement(rule, range(many(60))) > many(200)
 
 
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", RULES)
-def test_exact_oracle_is_the_definition_on_thousands_of_histories(rule):
-    assert exact_agreement(rule, range(1000, 1400)) > 1500
-
-
 class Sampling:
-    """Monte Carlo against exact on many histories, with plans that ignore the estimates.
-
-    ``threshold`` 1 zeroes every estimate, so that the history does not depend on the paths: then kept
-    paths, too, are independent draws from the law of what is left, if they are updated rightly.
-    Fresh paths are judged at every submission, kept ones at the last one of each market.
-    """
+    """Monte Carlo against exact on many histories, with plans that ignore the estimates."""
 
     def __init__(self, samples, refresh, eta=0.05):
         self.samples, self.refresh, self.eta = samples, refresh, eta
@@ -280,16 +245,6 @@ def test_kept_paths_follow_the_law_of_what_is_left(refresh, rule):
     sampling.check(at_least=many(60))
 
 
-@pytest.mark.long_after(2)
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("refresh", ["submission", "round", 0.0, 0.25])
-def test_paths_estimate_within_gamma_on_thousands_of_histories(refresh, rule):
-    sampling = Sampling(1000, refresh)
-    sampling.run(range(2000, 2000 + many(500)), rule)
-    sampling.check(at_least=many(500 if refresh == "submission" else 150))
-
-
 ORACLES = {
     "exact": lambda: ExactOracle(),
     "submission": lambda: MonteCarloOracle(samples=200, refresh="submission", rng=np.random.default_rng(1)),
@@ -319,18 +274,3 @@ def assert_monotone(market, oracle, product):
         assert ((tables >= 0) & (tables <= 1 + 1e-12)).all()
         assert (np.diff(tables, axis=0) >= -1e-12).all()
         assert (np.diff(tables, axis=2) >= -1e-12).all()
-
-
-def test_every_third_submission_is_probed():
-    oracle = MonteCarloOracle(60, 0.2, probe_every=3, rng=np.random.default_rng(1))
-    market = PostedPriceMechanism(
-        2, 12, PostedPricing([0.0]), oracle, max_concurrency=1, max_duration=2, max_value=4.0, max_delay=8
-    )
-    for job in range(7):
-        market.submit(job, StatementOfWork(1, 1, TableValue({4: 4.0}), [(2, 1, 0.1)]))
-    assert oracle.statistics()["bias_probes"] == 2
-
-
-@pytest.mark.parametrize("prices", [[], [-1.0], [1.0, -2.0], [math.nan], [math.inf], "free"])
-def test_prices_that_cannot_be_posted_are_refused(prices):
-    refused(lambda: PostedPricing(prices), "pricing.prices = ", ": expected", error=InvalidParameterError)

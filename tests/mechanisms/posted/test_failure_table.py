@@ -24,19 +24,9 @@ def counts_by_definition(loads, n_starts, n_durations, soft, hard):
     return counts
 
 
-@pytest.fixture(params=["compiled", "python"])
-def kernel_form(request, monkeypatch):
-    """Run the kernels compiled, and as plain Python."""
-    if request.param == "python":
-        for name in ("_hits_kernel", "_counts_kernel"):
-            kernel = getattr(kernels, name)
-            monkeypatch.setattr(kernels, name, getattr(kernel, "py_func", kernel))
-    return request.param
-
-
 @pytest.mark.parametrize("dtype", [np.int16, np.int32])
 @pytest.mark.parametrize(("paths", "highest"), [(1, 6), (63, 9), (130, 12), (64, 30)])
-def test_counts_are_those_of_the_definition(kernel_form, dtype, paths, highest):
+def test_counts_are_those_of_the_definition(dtype, paths, highest):
     rng = np.random.default_rng(paths)
     loads = rng.integers(0, highest, (paths, 11)).astype(dtype)
     ring, tops = in_blocks(loads, first_row=7)

@@ -1,7 +1,4 @@
-"""Limits of the published statements, and of this mechanism: each with the numbers of docs/mathematics.md.
-
-They are documented here, not repaired: a user who works outside the proven scope should expect them.
-"""
+"""Limits of the published statements, and of this mechanism: each with the numbers of docs/mathematics.md."""
 
 import numpy as np
 import pytest
@@ -81,10 +78,7 @@ def test_g1_an_early_stop_is_charged_for_the_rounds_used():
 
 
 def g2_market():
-    """One node, free. It is busy in rounds 2 to 4; then ``earlier`` runs in round 5 or in round 6.
-
-    Which of the two is seen in round 2: the job that will run in 5 arrives then.
-    """
+    """One node, free. It is busy in rounds 2 to 4; then ``earlier`` runs in round 5 or in round 6."""
     market = PostedPriceMechanism(
         1, 8, FREE, ExactOracle(), max_concurrency=1, max_duration=3, max_value=10.0, max_delay=8, epsilon=-0.5
     )

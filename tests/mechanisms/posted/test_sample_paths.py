@@ -15,25 +15,11 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.mechanisms.limits import MarketLimits
-from marketsched.mechanisms.posted import draws, failure_table, path_kernels, sample_paths
+from marketsched.mechanisms.posted import draws, path_kernels, sample_paths
 from marketsched.mechanisms.posted.residual import ResidualJob
 from refusals import refused
 
 LIMITS = MarketLimits(6, 60, max_concurrency=3, max_duration=5, max_value=100.0, max_delay=14)
-
-
-@pytest.fixture(params=["compiled", "python"])
-def kernel_form(request, monkeypatch):
-    """Run the kernels compiled, and as plain Python."""
-    if request.param == "python":
-        for module in (path_kernels, sample_paths):
-            for name, kernel in list(vars(module).items()):
-                if hasattr(kernel, "py_func"):
-                    monkeypatch.setattr(module, name, kernel.py_func)
-        with np.errstate(over="ignore"):
-            yield request.param
-    else:
-        yield request.param
 
 
 def random_law(rng, now):
@@ -128,7 +114,7 @@ def loads_from_draws(oracle):
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "running"])
 @pytest.mark.parametrize("refresh", [0.0, 0.4, "round", "submission"])
-def test_loads_stay_the_sum_of_the_draws(kernel_form, rule, refresh):
+def test_loads_stay_the_sum_of_the_draws(rule, refresh):
     oracle = MonteCarloOracle(70, refresh)
     history = RandomHistory(5, [oracle], rule)
     for _ in range(25):
@@ -280,26 +266,6 @@ def test_drawing_follows_the_law_also_with_empty_points_and_missing_mass():
     assert stats.chisquare(seen[[1, 3, 5]], 100_000 * np.array([0.25, 0.35, 0.4])).pvalue > 1e-4
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_wide_jobs_turn_the_loads_to_32_bits():
-    assert path_kernels.LANES == failure_table.LANES
-    limits = MarketLimits(100_000, 20, max_concurrency=20_000, max_duration=2, max_value=1.0, max_delay=8)
-    oracle = MonteCarloOracle(path_kernels.LANES, rng=1)
-    oracle.attach(limits, np.random.default_rng(0))
-    sow = StatementOfWork(1, 20_000, DeadlineValue(1.0, 9), [(2, 2, 1.0)])
-    for order in range(5):
-        oracle.submitted(order, order, 20_000, sow.law, sow.law.group_arrivals)
-    assert oracle._paths.loads.max() == 100_000
-    assert oracle.failure_table(1)[:4, 0].tolist() == [0.0, 1.0, 1.0, 0.0]
-
-
-@pytest.mark.parametrize("bad", [{"samples": 0}, {"samples": 2.5}, {"refresh": "never"}, {"refresh": 1.5}])
-def test_bad_parameters_are_named(bad):
-    with pytest.raises(InvalidParameterError, match=next(iter(bad))):
-        MonteCarloOracle(**bad)
-
-
 def test_an_oracle_serves_one_market():
     oracle = ExactOracle()
     oracle.attach(LIMITS, np.random.default_rng(0))
@@ -322,7 +288,7 @@ def test_a_negative_probability_is_not_hidden_by_an_equal_point():
 
 
 @pytest.mark.parametrize("weights", [[0.25, 0.5, 0.25], [0.97] + [0.03 / 30] * 30, [0.0, 0.4, 0.0, 0.6, 0.0]])
-def test_a_draw_is_the_point_in_which_its_number_falls(weights, kernel_form):
+def test_a_draw_is_the_point_in_which_its_number_falls(weights):
     """Even laws, and one with thirty points in one bucket of the guide; narrowed, and with the last point as limit."""
     law, points = np.zeros(len(weights) + 2), np.zeros((2, len(weights) + 2), np.int64)
     guide = np.zeros(sample_paths.BUCKETS_PER_POINT * len(weights), np.uint16)

@@ -17,13 +17,6 @@ from marketsched.mechanisms import (
     TableValue,
     guarantees,
 )
-from marketsched.mechanisms.posted.guarantees import (
-    _simple_overload_probability,
-    failure_tail,
-    overload_probability,
-    sample_size,
-    stochastic_ratio,
-)
 
 FREE = PostedPricing(prices=[0.0])
 
@@ -220,31 +213,3 @@ def test_w4b_uncertain_arrivals_share_the_slots():
     assert round(revenue, 5) == 1.10355
     assert market.committed(1, 3).tolist() == pytest.approx([1.5, 1.5, 0.0])
     assert np.round(market.slot_prices(1, 2), 5).tolist() == [0.70711, 0.70711]
-
-
-def test_w5_failure_bounds():
-    rho = overload_probability(1000, 2, 0.2)
-    assert f"{rho:.4e}" == "1.1774e-05"
-    assert round(_simple_overload_probability(1000, 2, 0.2), 4) == 0.0821
-    assert f"{overload_probability(100, 1, 0.4):.4e}" == "2.5502e-05"
-    assert round(failure_tail(rho, 20, 0.01), 5) == 0.02355
-
-
-def test_w5_sample_sizes():
-    assert sample_size(0.01, 0.01, max_delay=20, max_duration=4) == 48402
-    assert sample_size(0.05, 0.05, max_delay=10, max_duration=4) == 1476
-
-
-@pytest.mark.parametrize(("epsilon", "smallest"), [(0.1, 8693), (0.2, 1904), (0.3, 754), (0.4, 378)])
-def test_w5_capacities(epsilon, smallest):
-    constants = guarantees(
-        max_concurrency=2, max_duration=4, max_value=10.0, max_delay=20, epsilon=epsilon, oracle="monte-carlo"
-    )
-    assert round(constants.alpha, 3) == 23.073
-    assert constants.smallest_capacity == smallest
-    if epsilon == 0.2:
-        assert constants.sufficient_capacity == 8723
-
-
-def test_w5stochastic_ratio():
-    assert stochastic_ratio(20, 4) == pytest.approx(10.0)

@@ -6,8 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import many
-from marketsched.mechanisms.resources import calendars as calendars_module
-from marketsched.mechanisms.resources import placement as placement_module
 from marketsched.mechanisms.resources.calendars import Calendars, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.placement import RULES, TaskTypes
@@ -157,18 +155,3 @@ def test_gang_spreads_as_far_as_per_node_says():
     assert placed.nodes.tolist() == [0, 1, 2] and placed.tasks.tolist() == [1, 1, 1]
     packed = placed_by("first", calendars, wanted(0, 3, [1, 10]), 1, 2, TaskTypes(2))
     assert packed.nodes.tolist() == [0] and packed.tasks.tolist() == [3]
-
-
-def test_kernels_as_plain_python(monkeypatch):
-    """Compiled and interpreted kernels place alike."""
-    rngs = [np.random.default_rng(5) for _ in range(2)]
-    cluster = small_cluster(rngs[0])
-    small_cluster(rngs[1])
-    compiled = filled(rngs[0], cluster, REACH, 12)
-    for module in (calendars_module, placement_module):
-        for name in [name for name in vars(module) if name.endswith("_kernel")]:
-            kernel = getattr(module, name)
-            monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
-    plain = filled(rngs[1], cluster, REACH, 12)
-    assert all((x == y).all() for x, y in zip(compiled[0].state(1, REACH), plain[0].state(1, REACH), strict=True))
-    assert len(compiled[1]) == len(plain[1]) > 3

@@ -83,18 +83,6 @@ def test_a_mechanism_without_a_menu():
         certify_owners(SMALL | {"mechanism": {"name": "first-come"}}, 2)
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_a_hundred_owners_of_the_recorded_trace(data_folder):
-    """Durations revealed: no lie is confirmed, and no owner could gain a hundredth of its value."""
-    found = certify_owners("google-recurring", 100, seed=0, data=data_folder)
-    assert len(found) == 100
-    assert (found["regret_lower"] == 0).all()
-    shares = found["regret_upper"] / found["highest_value"]
-    assert shares.max() < 0.01
-    assert certify_population(shares, 0.01) == pytest.approx(0.01 ** (1 / 100))
-
-
 # --- all owners --------------------------------------------------------------------------------------
 
 

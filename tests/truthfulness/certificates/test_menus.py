@@ -5,14 +5,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from marketsched import audit
 from marketsched.agents.job import Job
 from marketsched.agents.market import Market
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms import DeadlineValue, InvalidParameterError, StatementOfWork, TableValue, registry
+from marketsched.mechanisms import DeadlineValue, InvalidParameterError, StatementOfWork, TableValue
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate
@@ -20,7 +18,6 @@ from marketsched.mechanisms.bid_price.forecast import Expected
 from marketsched.mechanisms.bid_price.tasks import TaskStore
 from marketsched.mechanisms.menu import Menu
 from marketsched.mechanisms.registry import get_mechanism
-from marketsched.show.cli import app
 from marketsched.truthfulness import check_mechanism
 from marketsched.truthfulness.certificates.arrival_certificate import certify_arrivals, certify_served
 from marketsched.truthfulness.certificates.menus import Served, difference, lies_of, play_menus
@@ -107,10 +104,7 @@ class HighRates(BidPrice):
 
 
 class Fifo(FirstCome):
-    """First come, first served at a flat price, which says what it offers; its queue of hidden jobs has no menu.
-
-    Whether a duration is revealed is for the platform to see, not for the report to say.
-    """
+    """First come, first served at a flat price, which says what it offers; its queue of hidden jobs has no menu."""
 
     rising = 0.0
 
@@ -182,13 +176,6 @@ def test_what_moves_a_menu_is_caught_and_named(kind, more, caught):
 def test_without_menus_there_is_nothing_to_ask(name):
     report = check_mechanism(lambda **sizes: get_mechanism(name, **sizes), n_markets=2)
     assert report[OWN].outcome == report[BEST].outcome == "does not apply"
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_menus_at_birth_are_asked_about():
-    report = check_mechanism(lambda **sizes: get_mechanism("posted-price", **sizes), n_markets=3)
-    assert (report[OWN].outcome, report[BEST].outcome) == ("passed", "does not apply")
 
 
 def test_the_first_entry_that_differs_is_named():
@@ -363,29 +350,6 @@ def test_menus_that_no_class_vouches_for_get_none():
         certified(Fifo)
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_menus_that_move_and_hidden_durations_get_no_certificate(monkeypatch):
-    def announcements(capacity, horizon, max_concurrency, max_duration, max_value, max_delay):
-        sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        return UsesAnnouncements(capacity, horizon, max_value=max_value, **sizes)
-
-    monkeypatch.setitem(registry._TABLES["mechanism"], "announcements", announcements)
-    with pytest.raises(
-        InvalidParameterError, match=r"menus at arrival depend on the report: \S+ .*, and faces another"
-    ):
-        certify_owners(MIX.with_mechanism("announcements"), 40, seed=3, menu_lies=24)
-    hidden = MIX.to_dict()
-    for job in hidden["workload"]["jobs"]:
-        for statement in job["statements"]:
-            for point in statement.get("requirements", ()):
-                point["signal"] = None
-    found = audit({**hidden, "mechanism": {"name": "bid-price"}}, owners=10, plays=100, menu_lies=8)
-    errors = found.summary["errors"][0]
-    assert "a certificate does not apply; rates locked at arrival are the same, bit for bit, under 8 lies" in errors
-    assert np.isnan(found.summary["regret_upper"][0])
-
-
 def test_of_a_mixed_market_those_get_a_certificate_that_show_their_durations():
     mixed = MIX.to_dict()
     hidden = mixed["workload"]["jobs"][0]
@@ -395,22 +359,3 @@ def test_of_a_mixed_market_those_get_a_certificate_that_show_their_durations():
     found = certify_owners({**mixed, "mechanism": {"name": "bid-price"}}, 40, menu_lies=4)
     owners = {owner.rpartition("-")[0] or owner for owner in found["owner"]}
     assert len(found) and hidden["name"] not in owners
-
-
-@pytest.mark.slow
-def test_the_command_says_it(tmp_path):
-    call = [
-        "audit",
-        "stochastic-mix",
-        "--mechanism",
-        "bid-price",
-        "--owners",
-        "12",
-        "--menu-lies",
-        "5",
-        "--plays",
-        "200",
-    ]
-    done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
-    assert done.exit_code == 0, done.stderr
-    assert "under 5 lies of" in " ".join(done.stdout.split())
