@@ -10,11 +10,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from marketsched.comparisons.comparing import compare
-from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import values_over
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.cores.over import compare_over
-from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
 from marketsched.results.views import parts_of_view
 from marketsched.show.cli import app
@@ -162,10 +159,6 @@ def test_bad_input_is_one_line_and_nothing_is_written(here, arguments, message):
     assert names(here) == {"small.yaml"}
 
 
-def test_sweep_values():
-    assert values_over("a.b=1,0.5,log,true") == ("a.b", [1, 0.5, "log", True])
-
-
 @pytest.mark.slow
 def test_an_interruption_leaves_a_marked_folder(tmp_path, monkeypatch):
     def stop(done, total, what):
@@ -228,21 +221,3 @@ def test_what_a_reader_must_be_told():
     costly = {**SMALL["cluster"], "instance": {**FAMILY, "gain": "log", "overhead": 1.0}}
     told = " ".join(parts_of_view(compare({"name": "costly", "cluster": costly}, runs=2, growth=False).view())[2])
     assert "no ratio where a total is not positive, in so many of 2 seeds: " in told
-
-
-def test_a_single_policy_has_no_ratios():
-    found = compare(SMALL, ["fairness"], runs=2)
-    text = printed(found.view(), 110)
-    assert "over ..." not in text and "fairness" in text
-
-
-def test_scenarios_are_listed():
-    listed = [line.split()[0] for line in call("scenarios").stdout.splitlines()]
-    assert {"cluster-default", "cluster-linear", "cluster-openb", "cluster-pai"} <= set(listed)
-    assert call("scenarios", "cluster-pai").stdout.startswith("# ")
-    assert Scenario.load("cluster-pai").description in call("scenarios").stdout
-
-
-def test_values_of_a_sweep_are_needed():
-    with pytest.raises(InvalidParameterError, match=r"values = \[\]: expected at least one value of cluster.slots"):
-        compare_over(SMALL, "cluster.slots", [])

@@ -39,11 +39,6 @@ def test_what_is_left_out_is_the_papers():
     assert esdp.in_one_line() == "alpha=0.5 slack=paper exploration=paper arrivals=zero"
 
 
-def test_requests_above_the_capacity_are_refused_by_their_place():
-    with pytest.raises(InvalidParameterError, match=r"cluster\.instance\.requests\[1\] = 3"):
-        scenario(instance={**FAMILY, "requests": [1, 3]}).cluster.world(0)
-
-
 def test_a_run_adds_up(run):
     assert set(run.summary["observes"]) == {"arrivals"}
     for row in run.records():
@@ -167,13 +162,3 @@ def test_the_recorded_jobs_are_as_described(data_folder):
     assert world.channels.requests[[0, 10, 20, 30], 0].tolist() == [1, 1, 1, 2]
     google = Scenario.load("esdp-google").cluster.world(0, data=data_folder)
     assert google.channels.n_ports == 8 and google.channels.n_types == 2 and (google.channels.requests >= 1).all()
-
-
-def test_replayed_samples_come_in_their_order(data_folder):
-    content = Scenario.load("esdp-pai").to_dict()
-    content["cluster"]["instance"]["replay"] = True
-    world, other = (Scenario.from_dict(content).cluster.world(seed, data=data_folder) for seed in (0, 1))
-    samples = minibatch_samples(data_folder).samples
-    drawn = np.array([world._utilities.draw() for _ in range(3)])
-    assert np.array_equal(drawn, np.array([one[:3] for one in samples]).T)
-    assert np.array_equal(other._utilities.draw(), drawn[0])

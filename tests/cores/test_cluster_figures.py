@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from marketsched.comparisons.comparing import compare
 from marketsched.cores.results.over_figure import gain_overhead_figure, sweep_figure, utility_figure
 from marketsched.play.running import run as run_scenario
-from marketsched.results.panels import look, save_figure, short
+from marketsched.results.panels import look, save_figure
 
 pytestmark = pytest.mark.compiled  # about files and pictures; many runs, too long for plain kernels
 
@@ -71,29 +71,6 @@ def test_a_comparison_shows_every_seed_and_y_star(compared):
     assert lines(growth, 0)[0].get_xdata().tolist() == [30, 60]
 
 
-def test_a_ratio_far_off_is_told_at_the_edge():
-    found = compare(SMALL, ["ogasched", "drf"], runs=12, optimum_seconds=0)
-    found.runs.loc[found.runs.index[-1], "ratio"] = 1e6
-    (_, ratios) = found.plot().axes
-    assert ratios.get_xlim()[1] < 100 and [line.get_marker() for line in lines(ratios, 1)].count(">") == 1
-
-
-def test_without_y_star_and_with_one_seed():
-    found = compare(SMALL, runs=1, optimum_seconds=0)
-    assert len(found.plot().axes) == 2
-    assert len(run_scenario(SMALL, optimum=False).plot().axes) == 3
-    assert len(run_scenario(SMALL, policies=["drf"]).plot().axes) == 3
-
-
-def test_policies_that_beat_y_star_are_shown_below_zero(compared):
-    regrets = compared.regrets.assign(regret=-0.1 * compared.regrets["reference"])
-    from dataclasses import replace
-
-    growth = replace(compared, tables={**compared.tables, "regrets": regrets}).plot().axes[2]
-    assert growth.get_yscale() == "linear"
-    assert lines(growth, 0)[0].get_ydata().tolist() == pytest.approx([-0.1, -0.1])
-
-
 def test_the_effect_of_a_parameter():
     table = hand_made({1: {"a": (20, 40), "b": (10, 20)}, 2: {"a": (30, 30), "b": (-5, 1)}})
     left, right = sweep_figure(table, key="contention", title="x").axes
@@ -121,14 +98,3 @@ def test_utilities(worst, scale):
     heights = [[bar.get_height() for bar in group] for group in right.containers if hasattr(group, "patches")]
     assert heights == [pytest.approx([0.85, 0.3]), pytest.approx([1.25, worst / 100])]
     assert right.get_ylim()[0] >= -1.5
-
-
-def test_numbers_at_ticks():
-    assert [short(x) for x in (0, 0.25, 15_000, 250_000, 4.5e6, -3e9)] == [
-        "0",
-        "0.25",
-        "15,000",
-        "250 k",
-        "4.5 M",
-        "-3 G",
-    ]

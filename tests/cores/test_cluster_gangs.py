@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.play.running import run as run_scenario
@@ -36,17 +35,6 @@ def test_gangs_run_whole_and_earn_no_more_than_without_their_rule():
     assert repaired["drf"] != free
     blind = found.summary["observes"] == "nothing"
     assert (found.summary.loc[blind, "regret"] > 0).all()
-
-
-def test_the_oracle_of_gangs_is_never_beaten_in_mean_utility():
-    found = run_scenario(short("esdp-gang", 60), 1)
-    assert (found.slots["regret"] >= -1e-12).all() and found.summary["regret"].min() >= 0
-
-
-@pytest.mark.parametrize("name", ["cluster-gang", "opm-general"])
-def test_gangs_are_compared(name):
-    found = compare(short(name, 30), runs=2, mechanisms=Scenario.load(name).cluster.policies[:2])
-    assert found.summary["runs"].tolist() == [2, 2] and found.summary["reward_per_slot"].notna().all()
 
 
 @pytest.mark.parametrize(

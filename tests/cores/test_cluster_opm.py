@@ -6,12 +6,10 @@ import pytest
 
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
-from marketsched.cores.over import compare_over
 from marketsched.cores.results.jobs_figure import jobs_figure, migration_figure, steps_of
 from marketsched.cores.worlds.records import google_window, lanl_availability, spot_availability
 from marketsched.mechanisms.allocation import GammaAvailability, offline_optimum
 from marketsched.mechanisms.allocation.opm.offline import regret
-from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.play.running import run as run_scenario
 
@@ -89,20 +87,6 @@ def test_regret_is_that_of_opm_6(run):
         assert row["regret"] == pytest.approx(regret(world.jobs, best, works), abs=0.002 * row["reference"])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_optimum_of_unequal_machines_is_bounded_as_they_are(seed):
-    """Four kinds alone are .4 to 1 % short of it: the gap that is stated must say so."""
-    changes = {"machines": {"kind": "unequal", "machines": 24}, "jobs": {"kind": "drawn", "per_slot": 0.1, "stay": 20}}
-    core = Scenario.from_dict({"name": "x", "cluster": {"core": "opm", "slots": 80, **changes}}).cluster
-    world = core.world(seed)
-    exact = offline_optimum(world.jobs, world.prices, world.rates, tolerance=1e-5)
-    for kinds in (2, 4, 8):
-        found = offline_optimum(world.jobs, world.prices, world.rates, most_kinds=kinds)
-        assert found.value <= exact.bound and exact.value <= found.bound
-        assert found.gap < {2: 0.2, 4: 0.05, 8: 0.02}[kinds]
-    assert world.reference(80).gap / world.reference(80).value < 0.02
-
-
 def test_all_policies_meet_the_same_machines(run):
     """Whoever uses every machine in a slot gets the same work of it."""
     busy = run.slots[run.slots["idle"] == 0].pivot(index="slot", columns="policy", values="work")
@@ -119,21 +103,6 @@ def test_each_purpose_has_its_stream():
             assert np.array_equal(getattr(one.jobs, name), getattr(jobs, name)), name
     few = scenario(jobs={**JOBS, "per_slot": 0.1}).cluster.world(5)
     assert np.array_equal(one._availability.next(), few._availability.next())
-
-
-@pytest.mark.parametrize(
-    ("token", "observes"),
-    [("opm", "jobs"), ("opm:estimate=false", "jobs"), ("opm:known_rates=true:primal_step=0.5", "jobs"),
-     ("fair", "jobs"), ("deadline-aware", "jobs"), ("state-seeing-fair", "state")],
-)  # fmt: skip
-def test_what_each_policy_sees(token, observes):
-    base = scenario()
-    world = base.cluster.world(0)
-    (choice,) = base.cluster.choices([token])
-    policy = world.policy(choice, 80)
-    assert declared_observation(policy, world.environment()) == observes
-    if token.endswith("0.5"):
-        assert policy.primal_step == 0.5 and policy.rates == pytest.approx(world.rates)
 
 
 @pytest.mark.slow
@@ -160,16 +129,6 @@ def test_a_comparison_and_what_it_leaves(tmp_path):
     assert moved.get_ylim()[0] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_a_run_and_a_sweep_leave_their_files(tmp_path, run):
-    run.save(tmp_path / "run")
-    assert (tmp_path / "run" / "jobs.png").exists() and run.view() is not None
-    sweep = compare_over(SMALL, "cluster.jobs.exponent", [0.5, 0.9], ["opm", "fair"], 2, optimum_seconds=0)
-    sweep.save(tmp_path / "sweep")
-    assert (tmp_path / "sweep" / "work-migrations.png").exists() and sweep.view() is not None
-
-
 def test_shares_of_jobs_by_hand():
     """Two jobs of which one got nothing: its cost over utility is nowhere, its share of the budget is."""
     jobs = pd.DataFrame({"policy": "opm", "budget": [10.0, 10.0], "cost": [5.0, 2.0], "utility": [2.5, 0.0]})
@@ -177,35 +136,6 @@ def test_shares_of_jobs_by_hand():
     assert (costs.lines[0].get_xdata().tolist(), costs.lines[0].get_ydata().tolist()) == ([2.0], [0.5])
     assert (shares.lines[0].get_xdata().tolist(), shares.lines[0].get_ydata().tolist()) == ([0.2, 0.5], [0.5, 1.0])
     assert utilities.lines[0].get_xdata().tolist() == [0.0, 2.5]
-
-
-def test_unequal_machines_are_there_as_often_as_they_say():
-    world = scenario(machines={"kind": "unequal", "machines": 5, "price": "equal"}).cluster.world(3)
-    shares, process = world._share, world._availability
-    seen = np.mean([process.next() for _ in range(20_000)], axis=0)
-    assert np.abs(seen - shares).max() < 5 * np.sqrt(0.25 / 20_000)
-    assert len(np.unique(world.prices)) == 1 and world.prices[0] == pytest.approx(2 * world.rates.mean())
-    process.begin()
-    first = process.next()
-    process.begin()
-    assert np.array_equal(first, process.next())
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.compiled
-def test_learning_pays_where_machines_differ_for_good():
-    """The 95 % interval of the mean ratio over seeds is above 1, and above that of equal machines."""
-    content = Scenario.load("opm-unequal").to_dict()
-    content["cluster"] |= {"slots": 800}
-    content["cluster"]["machines"] |= {"machines": 60}
-    gains = []
-    for share in ([0.0, 1.0], [0.5, 0.5]):
-        content["cluster"]["machines"] |= {"share": share}
-        found = compare(content, ["opm", "opm:estimate=false"], runs=8, optimum_seconds=0)
-        gains.append(found.records()[1])
-    unequal, equal = gains
-    assert unequal["ratio_low"] > 1.0 and unequal["ratio_low"] > equal["ratio_high"]
 
 
 # -- recorded jobs, outages and fleets ---------------------------------------------------------------------

@@ -8,12 +8,11 @@ import pytest
 
 from marketsched.comparisons.comparing import compare
 from marketsched.config.scenario import Scenario
-from marketsched.cores.comparing import curve_points, growth_table, horizons_of, policies_table
+from marketsched.cores.comparing import growth_table, policies_table
 from marketsched.cores.core import OGASCHED
 from marketsched.cores.playing import with_ratios
-from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play.running import run as run_scenario
-from marketsched.results.paired_statistics import ratio, spread
+from marketsched.results.paired_statistics import ratio
 
 FAMILY = {"kind": "published", "ports": 4, "instances": 6, "contention": 1, "overhead": [0.1, 0.2]}
 SMALL = {"name": "small", "cluster": {"slots": 60, "instance": FAMILY, "policies": ["ogasched", "drf", "fairness"]}}
@@ -100,19 +99,6 @@ def test_an_ablation_is_named():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"seed": -1}, InvalidParameterError, "seed = -1"),
-        ({"policies": []}, InvalidParameterError, "expected at least one name"),
-        ({"policies": ["spreadng"]}, UnknownNameError, "policy 'spreadng' is unknown"),
-    ],
-)
-def test_bad_input(arguments, error, message):
-    with pytest.raises(error, match=message):
-        run_scenario(SMALL, **arguments)
-
-
 def test_an_interrupted_run_keeps_whole_policies():
     def stop(done, total, what):
         assert total in (60, 180)
@@ -128,23 +114,6 @@ def test_an_interrupted_run_keeps_whole_policies():
 
 
 # -- figures over seeds ------------------------------------------------------------------------------------
-
-
-def test_the_spread_of_four_numbers():
-    found = spread([1.0, 2.0, 3.0, 6.0])
-    assert found[:4] == (3.0, pytest.approx(np.sqrt(14 / 3)), 1.0, 6.0)
-    half = 3.182446305284263 * np.sqrt(14 / 3) / 2  # t with 3 degrees of freedom
-    assert found[4:] == (pytest.approx(3 - half), pytest.approx(3 + half))
-    assert spread([5.0, np.nan])[0] == 5.0 and np.isnan(spread([5.0])[4:]).all() and np.isnan(spread([])).all()
-
-
-def test_intervals_cover_as_often_as_they_say():
-    from scipy import stats
-
-    rng = np.random.default_rng(8)
-    found = [spread(rng.normal(1.1, 0.2, 6)) for _ in range(400)]
-    covered = sum(s.low <= 1.1 <= s.high for s in found)
-    assert stats.binomtest(covered, 400, 0.95).pvalue > 1e-3
 
 
 def test_ratios_need_two_positive_totals():
@@ -202,13 +171,6 @@ def test_growth_of_hand_made_regrets():
     one = pd.DataFrame(rows)[lambda x: x["seed"] == 0]
     assert growth_table(one, ["root"], 0.95)["growth"][0] == pytest.approx(0.5)
     assert growth_table(pd.DataFrame(), ["root"], 0.95).empty
-
-
-def test_horizons_and_points_of_curves():
-    assert horizons_of(2000) == [250, 500, 1000, 2000] and horizons_of(30) == [30] and horizons_of(1) == [1]
-    assert curve_points(5).tolist() == [1, 2, 3, 4, 5]
-    points = curve_points(10_000)
-    assert len(points) == 400 and (points[0], points[-1]) == (1, 10_000) and np.diff(points).min() >= 25
 
 
 # -- comparisons -------------------------------------------------------------------------------------------

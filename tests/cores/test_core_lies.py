@@ -16,9 +16,8 @@ from marketsched.cores.agents.reports import (
     CorePublic,
     JobReport,
     Several,
-    lies_for,
 )
-from marketsched.cores.audit.core_audit import AuditCase, core_lies_table, published_cases
+from marketsched.cores.audit.core_audit import published_cases
 from marketsched.cores.audit.searching import _scored, score_lie, search_core_lies
 from marketsched.cores.audit.worlds import PublishedGames
 from marketsched.cores.core import OPM
@@ -208,17 +207,6 @@ def test_a_serial_dictatorship_is_not_accused(owner):
     assert max(scored.gain.value for scored in found) <= 0.0
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_policies_that_ignore_curves_are_not_accused_of_lies_about_them():
-    lies = [CoreLie("utility", 2.0), CoreLie("alpha", 0.5)]
-    for scored in search_core_lies(PortWorld("drf", slots=20), lies, search_worlds=4, fresh_worlds=20):
-        assert scored.gain == scored.gain_share == scored.others_share == (0.0, 0.0, 0.0) and not scored.pays
-    lies = [CoreLie("weight", 2.0), CoreLie("exponent", 1.25)]
-    for scored in search_core_lies(JobWorld("deadline-aware", slots=20), lies, search_worlds=4, fresh_worlds=20):
-        assert scored.gain == (0.0, 0.0, 0.0) and not scored.pays
-
-
 @dataclass(frozen=True)
 class Noise:
     """A game in which a lie brings nothing but luck."""
@@ -259,26 +247,6 @@ def test_the_same_seed_finds_the_same_and_progress_counts():
     assert told == [("play", n) for n in range(1, len(told) + 1)]
     assert len(told) > 2 * (4 + 20)  # truth and lie in every world, and what was refined
     assert first != search_core_lies(PortWorld(slots=10), lies, **{**options, "seed": 4})
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_the_table_has_a_row_per_case_and_family():
-    cases = [
-        AuditCase("ogasched", "ogasched", "none", PortWorld(slots=5)),
-        AuditCase("esdp", "cucb", "displaced utility", ChannelWorld("cucb", "displaced utility", 5)),
-        AuditCase("opm", "opm", "spending", JobWorld("opm", "spending", 5)),
-    ]
-    table = core_lies_table(cases, search_worlds=4, fresh_worlds=20)
-    shares = [f"{name}_{part}" for name in ("gain", "of_value", "others") for part in ("percent", "low", "high")]
-    assert {"core", "policy", "payment", "family", "lie", "best", "pays", *shares} <= set(table.columns)
-    for case in cases:
-        rows = table[table["core"] == case.core]
-        assert {lie.family for lie in lies_for(case.core)} <= set(rows["family"])
-        assert rows["best"].sum() == 1 and (rows["worlds"] == 20).all()
-        known = rows.dropna(subset=["of_value_percent"])
-        assert (known["of_value_low"] <= known["of_value_percent"]).all()
-    assert not np.isinf(table.select_dtypes("number")).any(axis=None)
 
 
 def test_every_published_case_can_be_played():

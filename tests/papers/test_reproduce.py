@@ -2,15 +2,12 @@
 
 import json
 import math
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from marketsched.cores.papers.esdp import Timed
-from marketsched.cores.papers.ogasched import TABLE_2
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.papers import mechanism
 from marketsched.papers.claims import VERDICTS, Claim, exact_row, mean_row, ratio_row, verdict
@@ -62,12 +59,6 @@ def test_a_level_has_no_direction():
     assert verdict("number", 0.2, -1.0, 3.0, neutral=math.nan) == "not decided"
     row = mean_row(Claim("q", "s", "number", 0.2, math.nan), [0.9, 0.91, 0.92])
     assert row.reason == "higher here; the paper's number is outside the range of single seeds"
-
-
-def test_a_printed_number_is_as_exact_as_it_is_printed():
-    assert verdict("number", 1.10, 1.104, 1.12) == "same direction"
-    assert verdict("number", 1.10, 1.104, 1.12, rounding=0.005) == "reproduced"
-    assert verdict("number", 1.10, 1.106, 1.12, rounding=0.005) == "same direction"
 
 
 @pytest.mark.parametrize(
@@ -189,39 +180,7 @@ def test_experiments_that_play_whole_markets(name, monkeypatch):
     assert found.table["verdict"].iloc[0] == "reproduced"
 
 
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_the_same_seeds_give_the_same_table(tmp_path):
-    one, two = (reproduce("esdp-fig8", runs=3, slots=40, seed=seed).table for seed in (5, 5))
-    pd.testing.assert_frame_equal(one, two)
-    assert not one.equals(reproduce("esdp-fig8", runs=3, slots=40, seed=6).table)
-
-
 # --- time -------------------------------------------------------------------------------------------
-
-
-class Slow:
-    """Decides in a millisecond."""
-
-    name, observes = "slow", "nothing"
-
-    def allocate(self):
-        """Wait."""
-        time.sleep(0.001)
-        return 7
-
-    def update(self, *feedback):
-        """Wait as long."""
-        time.sleep(0.001)
-
-
-def test_decisions_and_updates_are_timed():
-    timed = Timed(Slow())
-    for _ in range(3):
-        assert timed.allocate() == 7
-        timed.update(1, 2)
-    assert timed.microseconds >= 2000
-    assert (timed.name, timed.observes, len(timed.decided)) == ("slow", "nothing", 3)
 
 
 @pytest.mark.slow
@@ -234,11 +193,6 @@ def test_times_are_marked_as_those_of_a_machine():
     pd.testing.assert_frame_equal(one.runs.drop(columns="microseconds"), two.runs.drop(columns="microseconds"))
     assert (one.runs["microseconds"] > 0).all()
     assert len(one.table) == 8 and set(one.table["verdict"]) <= set(VERDICTS)
-
-
-def test_what_table_2_prints():
-    assert {value for key, value in TABLE_2 if key == "density"} == {2, 2.5, 3}
-    assert TABLE_2["T", 1000][0] == 2578.53 and TABLE_2["density", 3][4] == 2836.37
 
 
 def test_bad_input_is_named():
@@ -255,21 +209,6 @@ def test_the_command_lists_what_there_is():
     found = CliRunner().invoke(app, ["reproduce", "--list"])
     assert found.exit_code == 0
     assert [line.split()[0] for line in found.output.splitlines()] == list(EXPERIMENTS)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.compiled
-def test_the_command_runs_one(tmp_path):
-    arguments = ["reproduce", "opm-fig3", "--runs", "2", "--slots", "16", "--out", str(tmp_path / "out")]
-    shown = CliRunner().invoke(app, arguments)
-    assert shown.exit_code == 0, shown.output
-    assert "migrated" in shown.output
-    assert "reproduced" in shown.output
-    again = CliRunner().invoke(app, arguments)
-    assert again.exit_code == 2
-    data = CliRunner().invoke(app, [*arguments, "--force", "--json"])
-    assert json.loads(data.stdout)[0]["experiment"] == "opm-fig3"
 
 
 @pytest.mark.parametrize(

@@ -124,13 +124,3 @@ def test_a_folder_with_other_content_is_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match=r"esdp-fig8/table\.parquet is damaged"):
         reproduce_all(["esdp-fig8"], runs=2, slots=16, out=tmp_path / "all")
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "all"}
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_two_processes_find_what_one_finds(tmp_path):
-    one, two = (reproduce_all(NAMES, runs=2, slots=16, out=tmp_path / str(n), workers=n) for n in (1, 2))
-    assert [each.meta["experiment"] for each in two] == NAMES
-    for a, b in zip(one, two, strict=True):
-        pd.testing.assert_frame_equal(a.table, b.table)
