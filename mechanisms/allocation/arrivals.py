@@ -24,25 +24,20 @@ class ArrivalProcess(Protocol):
     @property
     def n_ports(self) -> int:
         """L."""
-        ...
 
     @property
     def slots(self) -> int | None:
         """How many slots there are; None: no last one."""
-        ...
 
     @property
     def most(self) -> NDArray[np.int64]:
         """J_l, the most jobs that can come to a port in one slot; shape (L,)."""
-        ...
 
     def begin(self) -> None:
         """Go back to the first slot."""
-        ...
 
     def draw(self) -> NDArray[np.int64]:
         """Return the counts of the next slot, shape (L,), an array of the caller's own."""
-        ...
 
 
 class BinomialArrivals:

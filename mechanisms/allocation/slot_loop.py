@@ -52,20 +52,16 @@ class Policy(Protocol):
     @property
     def name(self) -> str:
         """The name in results; that of an ablation states it."""
-        ...
 
     @property
     def observes(self) -> str:
         """One of `OBSERVATIONS`."""
-        ...
 
     def allocate(self, *args: Any, **kwargs: Any) -> Any:
         """Return the decision of the current slot."""
-        ...
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Learn from the outcome of the current slot."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +86,19 @@ class Environment(Protocol):
     @property
     def slots(self) -> int | None:
         """How many slots it can play; None: as many as are asked for."""
-        ...
 
     @property
     def offers(self) -> tuple[str, ...]:
         """The observations it can hand out, of `OBSERVATIONS`."""
-        ...
 
     def begin(self) -> None:
         """Go back to the first slot."""
-        ...
 
     def observation(self, observes: str) -> tuple[Any, ...]:
         """Return the observation of the current slot for a policy that declared ``observes``."""
-        ...
 
     def play(self, decision: Any) -> SlotOutcome:
         """Play the decision of the current slot and go on to the next."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,15 +83,12 @@ class Strategy(Protocol):
     @property
     def family(self) -> str:
         """What kind of lie it is."""
-        ...
 
     def report(self, truth: Any, public: CorePublic) -> Any:
         """Return the owner's report."""
-        ...
 
     def words(self) -> str:
         """Return it in words."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,38 @@ from numba import njit
 
 
 @njit(cache=True)
+def _find_cells(request, capacities, strides, cells):  # type: ignore[no-untyped-def]
+    """Fill ``cells`` with the capacity vectors that hold a request, the fullest first; return its offset, and how many.
+
+    ``cells[i] - offset`` is what is left of the vector once the request is taken.
+    """
+    n_types, offset, n = capacities.size, 0, 0
+    for k in range(n_types):
+        offset += request[k] * strides[k]
+    digits = capacities.copy()
+    for cell in range(cells.size - 1, offset - 1, -1):
+        fits = True
+        for k in range(n_types):
+            fits = fits and digits[k] >= request[k]
+        if fits:
+            cells[n] = cell
+            n += 1
+        k = n_types - 1
+        while k > 0 and digits[k] == 0:
+            digits[k] = capacities[k]
+            k -= 1
+        digits[k] -= 1
+    return offset, n
+
+
+@njit(cache=True)
 def _reach_kernel(values, requests, capacities, strides, reach):  # type: ignore[no-untyped-def]
     """Fill ``reach[cell]`` with the largest sum of values within each capacity vector."""
-    n_types = capacities.size
-    digits = np.empty(n_types, np.int64)
+    cells = np.empty(reach.size, np.int64)
     for e in range(values.size):
-        offset = 0
-        for k in range(n_types):
-            offset += requests[e, k] * strides[k]
-            digits[k] = capacities[k]
-        for cell in range(reach.size - 1, offset - 1, -1):
-            fits = True
-            for k in range(n_types):
-                fits = fits and digits[k] >= requests[e, k]
-            if fits:
-                reach[cell] = max(reach[cell], reach[cell - offset] + values[e])
-            k = n_types - 1
-            while k > 0 and digits[k] == 0:
-                digits[k] = capacities[k]
-                k -= 1
-            digits[k] -= 1
+        offset, n = _find_cells(requests[e], capacities, strides, cells)
+        for cell in cells[:n]:
+            reach[cell] = max(reach[cell], reach[cell - offset] + values[e])
 
 
 @njit(cache=True)
@@ -48,33 +60,19 @@ def _table_kernel(values, gains, requests, capacities, strides, best, reach, dec
     Line 9 of Algorithm 2: V(s, c, i) = max(V(max(s - v, 0), c - a, i + 1) + gain, V(s, c, i + 1)).
     """
     n_cells, n_sums = best.shape
-    n_types = capacities.size
-    digits = np.empty(n_types, np.int64)
-    spare = np.empty(n_sums, best.dtype)
+    cells, spare = np.empty(n_cells, np.int64), np.empty(n_sums, best.dtype)
     for e in range(values.size - 1, -1, -1):
         value, gain = values[e], gains[e]
-        offset = 0
-        for k in range(n_types):
-            offset += requests[e, k] * strides[k]
-            digits[k] = capacities[k]
-        for cell in range(n_cells - 1, offset - 1, -1):
-            fits = True
-            for k in range(n_types):
-                fits = fits and digits[k] >= requests[e, k]
-            if fits:
-                source = best[cell - offset]
-                row, bits, bit = best[cell], decisions[e, cell >> 3], np.uint8(1 << (cell & 7))
-                before, top = reach[cell], min(reach[cell - offset] + value, n_sums - 1)
-                if offset == 0:  # the row reads itself, as it was
-                    spare[: before + 1] = source[: before + 1]
-                    source = spare
-                _take_or_leave(row, source, bits, bit, value, gain, before, top)
-                reach[cell] = max(before, top)
-            k = n_types - 1
-            while k > 0 and digits[k] == 0:
-                digits[k] = capacities[k]
-                k -= 1
-            digits[k] -= 1
+        offset, n = _find_cells(requests[e], capacities, strides, cells)
+        for cell in cells[:n]:
+            source = best[cell - offset]
+            row, bits, bit = best[cell], decisions[e, cell >> 3], np.uint8(1 << (cell & 7))
+            before, top = reach[cell], min(reach[cell - offset] + value, n_sums - 1)
+            if offset == 0:  # the row reads itself, as it was
+                spare[: before + 1] = source[: before + 1]
+                source = spare
+            _take_or_leave(row, source, bits, bit, value, gain, before, top)
+            reach[cell] = max(before, top)
 
 
 @njit(cache=True)
@@ -105,37 +103,20 @@ def _lexicographic_table_kernel(  # type: ignore[no-untyped-def]
 ):
     """Fill the table as `_table_kernel` does, for pairs (unseen channels, gain of the others) in that order."""
     n_cells, n_sums = best.shape
-    n_types = capacities.size
-    digits = np.empty(n_types, np.int64)
+    cells = np.empty(n_cells, np.int64)
     for e in range(values.size - 1, -1, -1):
         value, gain, more = values[e], gains[e], counts.dtype.type(unseen[e])
-        offset = 0
-        for k in range(n_types):
-            offset += requests[e, k] * strides[k]
-            digits[k] = capacities[k]
-        for cell in range(n_cells - 1, offset - 1, -1):
-            fits = True
-            for k in range(n_types):
-                fits = fits and digits[k] >= requests[e, k]
-            if fits:
-                source, group, bit = cell - offset, cell >> 3, np.uint8(1 << (cell & 7))
-                before, top = reach[cell], min(reach[source] + value, n_sums - 1)
-                for s in range(top, -1, -1):  # downwards: what a row reads of itself is not yet updated
-                    rest = max(s - value, 0)
-                    count, candidate = counts[source, rest] + more, best[source, rest] + gain
-                    if (
-                        s > before
-                        or count > counts[cell, s]
-                        or (count == counts[cell, s] and candidate > best[cell, s])
-                    ):
-                        counts[cell, s], best[cell, s] = count, candidate
-                        decisions[e, group, s] |= bit
-                reach[cell] = max(before, top)
-            k = n_types - 1
-            while k > 0 and digits[k] == 0:
-                digits[k] = capacities[k]
-                k -= 1
-            digits[k] -= 1
+        offset, n = _find_cells(requests[e], capacities, strides, cells)
+        for cell in cells[:n]:
+            source, group, bit = cell - offset, cell >> 3, np.uint8(1 << (cell & 7))
+            before, top = reach[cell], min(reach[source] + value, n_sums - 1)
+            for s in range(top, -1, -1):  # downwards: what a row reads of itself is not yet updated
+                rest = max(s - value, 0)
+                count, candidate = counts[source, rest] + more, best[source, rest] + gain
+                if s > before or count > counts[cell, s] or (count == counts[cell, s] and candidate > best[cell, s]):
+                    counts[cell, s], best[cell, s] = count, candidate
+                    decisions[e, group, s] |= bit
+            reach[cell] = max(before, top)
 
 
 @njit(cache=True)

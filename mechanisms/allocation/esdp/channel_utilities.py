@@ -27,25 +27,20 @@ class UtilitySource(Protocol):
     @property
     def means(self) -> NDArray[np.float64]:
         """True mean utility of each channel, for the oracle; shape (E,)."""
-        ...
 
     @property
     def slots(self) -> int | None:
         """How many slots there are; None: no last one."""
-        ...
 
     @property
     def scaling(self) -> str:
         """How utilities came to lie in [0, 1], in words for a table's foot."""
-        ...
 
     def begin(self) -> None:
         """Go back to the first slot."""
-        ...
 
     def draw(self) -> NDArray[np.float64]:
         """Return the utilities of the next slot, shape (E,), in [0, 1]."""
-        ...
 
 
 class GaussianUtilities:

@@ -16,16 +16,15 @@ References
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_layout import ChannelLayout
 from marketsched.mechanisms.allocation.oga.fixed_allocation import FixedAllocation, best_fixed_allocation
+from marketsched.mechanisms.allocation.oga.fixed_kernels import channel_rewards_kernel
 from marketsched.mechanisms.allocation.oga.gains import gain_codes, gain_slopes, steepest_slopes
 from marketsched.mechanisms.allocation.oga.projection import project_columns
 from marketsched.mechanisms.arrays import check_shape, count_array, float_array, read_only
@@ -137,7 +136,7 @@ class BipartiteCluster:
         self._check_channel_array("flat", flat)
         gain, overhead = np.empty(self.n_ports), np.empty(self.n_ports)
         layout = self.layout
-        _channel_rewards_kernel(
+        channel_rewards_kernel(
             counts, flat, layout.ports, layout.offsets, self.gain, self.alpha, self.overhead, gain, overhead
         )
         return gain, overhead
@@ -260,33 +259,3 @@ def _spread(name: str, x: ArrayLike, shape: tuple[int, ...], lowest: float, high
     """Return a coefficient, one number for all or one for each, as an array of ``shape``."""
     given = float_array(name, x, shape if np.ndim(x) else (), lowest=lowest, highest=highest)
     return np.broadcast_to(given, shape).copy()
-
-
-@njit(cache=True, nogil=True)
-def _channel_rewards_kernel(counts, flat, ports, offsets, codes, alphas, betas, gain, overhead):  # type: ignore[no-untyped-def]
-    """Fill gain and overhead per port (OgaSched (5)); codes of gains as in ``gains``."""
-    n_types = betas.size
-    totals = np.zeros((n_types, counts.size))
-    gain[:] = 0.0
-    for r in range(offsets.size - 1):
-        first, n = offsets[r], offsets[r + 1] - offsets[r]
-        for k in range(n_types):
-            start, code, alpha = first * n_types + k * n, codes[r, k], alphas[r, k]
-            for i in range(n):
-                port, y = ports[first + i], flat[start + i]
-                if counts[port] > 0 and y > 0.0:
-                    totals[k, port] += y
-                    if code == 0:
-                        gain[port] += alpha * y
-                    elif code == 1:
-                        gain[port] += alpha * math.log(y + 1.0)
-                    elif code == 2:
-                        gain[port] += 1.0 / alpha - 1.0 / (y + alpha)
-                    else:
-                        gain[port] += alpha * math.sqrt(y + 1.0) - alpha
-    for port in range(counts.size):
-        largest = 0.0
-        for k in range(n_types):
-            largest = max(largest, betas[k] * totals[k, port])
-        gain[port] *= counts[port]
-        overhead[port] = counts[port] * largest

@@ -1,4 +1,4 @@
-r"""Compiled loops behind `fixed_allocation`: primal-dual steps, and the exact bound for given weights.
+r"""Compiled loops behind `cluster` and `fixed_allocation`: rewards, primal-dual steps, the exact bound for weights.
 
 The problem is a saddle: with :math:`s_{lk} = \sum_r y_{(l,r)}^k` and weights :math:`w_l` on a simplex,
 
@@ -255,6 +255,29 @@ def primal_dual_kernel(rounds, pace, point, prices, sums, steps, dual_steps, cou
             flat_sum[i] += flat[i]
         weights_sum += weights
         totals_sum += totals
+
+
+@njit(cache=True, nogil=True)
+def channel_rewards_kernel(counts, flat, ports, offsets, codes, alphas, betas, gain, overhead):  # type: ignore[no-untyped-def]
+    """Fill gain and overhead per port (OgaSched (5)); see `BipartiteCluster.channel_rewards`."""
+    n_types = betas.size
+    totals = np.zeros((n_types, counts.size))
+    gain[:] = 0.0
+    for r in range(offsets.size - 1):
+        first, n = offsets[r], offsets[r + 1] - offsets[r]
+        for k in range(n_types):
+            start, code, alpha = first * n_types + k * n, codes[r, k], alphas[r, k]
+            for i in range(n):
+                port, y = ports[first + i], flat[start + i]
+                if counts[port] > 0 and y > 0.0:
+                    totals[k, port] += y
+                    gain[port] += _gain(code, alpha, y)
+    for port in range(counts.size):
+        largest = 0.0
+        for k in range(n_types):
+            largest = max(largest, betas[k] * totals[k, port])
+        gain[port] *= counts[port]
+        overhead[port] = counts[port] * largest
 
 
 @njit(cache=True, nogil=True)

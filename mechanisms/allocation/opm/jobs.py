@@ -6,9 +6,7 @@ A job may be executed in part: its utility is concave in the work done by the de
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +38,8 @@ class PowerUtility:
     Examples
     --------
     >>> f = PowerUtility(3.0, 0.5)
-    >>> f(4.0), f.slope(4.0), f.per_slot(64.0, 16)
-    (6.0, 0.75, 96.0)
+    >>> f(4.0), f.slope(4.0)
+    (6.0, 0.75)
     """
 
     weight: Positive
@@ -61,11 +59,6 @@ class PowerUtility:
         at = max(work, floor)
         return float(self.weight * self.exponent * at ** (self.exponent - 1.0))
 
-    @legal
-    def per_slot(self, work: Amount, slots: int) -> float:
-        """Return ``slots * f(work / slots)``: the utility as OPM (6) counts it, over ``slots`` = d - a."""
-        return slots * self(work / slots)
-
 
 LARGEST_LABEL = 2**53  # labels and slots lie in a table of float64
 
@@ -76,8 +69,8 @@ class JobOffer:
 
     Attributes
     ----------
-    job : hashable
-        Its name. A whole number >= 0 is its label, too; another name is given one that is free.
+    job : int
+        Its label in decisions, >= 0, not used before.
     deadline : int
         d_j, the last slot in which it may run.
     budget : float
@@ -93,7 +86,7 @@ class JobOffer:
     See `FairScheduler`, whose ``add_job`` makes one.
     """
 
-    job: Hashable
+    job: int
     deadline: int
     budget: float
     utility: PowerUtility
@@ -111,8 +104,6 @@ class OpenJobs:
         self.table = np.zeros((N_FIELDS, QUAD))
         self.count = 0
         self._known: set[int] = set()
-        self._given: dict[Hashable, int] = {}  # labels of names that are no numbers
-        self._free = 0  # labels below are taken
         self._next_deadline = np.inf
         self._done = False
         self._left_fit = self._left_excess = 0.0
@@ -127,34 +118,28 @@ class OpenJobs:
         """Labels of the open jobs, shape (count,), in the order of their columns."""
         return self.table[JOB, : self.count].astype(np.int64)
 
-    def label(self, job: Hashable) -> int:
-        """Return the label of a job that was added; EventError if there was none."""
-        label = job if isinstance(job, Real) else self._given.get(job)
-        if label not in self._known:
-            raise EventError(f"job {job!r}: never added")
-        return int(label)
-
-    def column(self, job: Hashable) -> int:
+    def column(self, job: int) -> int:
         """Return the column of an open job; EventError if there is none."""
-        label = job if isinstance(job, Real) else self.label(job)
-        columns = np.flatnonzero(self.table[JOB, : self.count] == label)
+        columns = np.flatnonzero(self.table[JOB, : self.count] == job)
         if not columns.size:
             raise EventError(f"job {job!r}: not in the cluster")
         return int(columns[0])
 
     def add(self, offer: JobOffer, now: int) -> int:
         """Take in a job that arrives in slot ``now`` and may run from the next one on; return its label."""
-        job = self._new_label(offer.job)
-        deadline = Whole(1, LARGEST_LABEL).check(f"deadline of job {offer.job!r}", offer.deadline)
+        job = Whole(0, LARGEST_LABEL).check("job", offer.job)
+        if job in self._known:
+            raise EventError(f"job {job}: a job of this label was added before")
+        deadline = Whole(1, LARGEST_LABEL).check(f"deadline of job {job}", offer.deadline)
         if deadline <= now:
             raise InvalidParameterError(
-                f"deadline of job {offer.job!r} = {deadline}: expected a slot after the present one, {now}"
+                f"deadline of job {job} = {deadline}: expected a slot after the present one, {now}"
             )
-        budget = Finite("(0, inf)").check(f"budget of job {offer.job!r}", offer.budget)
-        demand = Finite("(0, inf)").check(f"demand of job {offer.job!r}", offer.demand)
-        limit = np.inf if offer.limit is None else Whole(1).check(f"limit of job {offer.job!r}", offer.limit)
+        budget = Finite("(0, inf)").check(f"budget of job {job}", offer.budget)
+        demand = Finite("(0, inf)").check(f"demand of job {job}", offer.demand)
+        limit = np.inf if offer.limit is None else Whole(1).check(f"limit of job {job}", offer.limit)
         if not isinstance(offer.utility, PowerUtility):
-            raise InvalidParameterError(f"utility of job {offer.job!r} = {offer.utility!r}: expected a PowerUtility")
+            raise InvalidParameterError(f"utility of job {job} = {offer.utility!r}: expected a PowerUtility")
         if self.count == self.capacity:
             self.table = np.concatenate([self.table, np.zeros_like(self.table)], axis=1)
         column = self.table[:, self.count]
@@ -162,28 +147,9 @@ class OpenJobs:
         column[[JOB, ARRIVAL, DEADLINE, BUDGET]] = job, now, deadline, budget
         column[[WEIGHT, EXPONENT, DEMAND, LIMIT]] = offer.utility.weight, offer.utility.exponent, demand, limit
         self._known.add(job)
-        if not isinstance(offer.job, Real):
-            self._given[offer.job] = job
         self.count += 1
         self._next_deadline = min(self._next_deadline, deadline)
         return job
-
-    def _new_label(self, name: Hashable) -> int:
-        """Return a number that is its own label, or a free label for any other name."""
-        if isinstance(name, Real):
-            label = Whole(0, LARGEST_LABEL).check("job", name)
-            if label in self._known:
-                raise EventError(f"job {label}: a job of this label was added before")
-            return label
-        try:
-            taken = name in self._given
-        except TypeError:
-            raise InvalidParameterError(f"job = {name!r}: expected a name that can be hashed") from None
-        if taken:
-            raise EventError(f"job {name!r}: a job of this name was added before")
-        while self._free in self._known:
-            self._free += 1
-        return self._free
 
     def mark_done(self) -> None:
         """Say that some job has the mark ``DONE`` by now, and is to be released."""

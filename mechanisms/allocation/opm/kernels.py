@@ -202,30 +202,40 @@ def step_kernel(first, last, blocks, n, gains, charges, machines, sums):  # type
 
 
 @njit(cache=True, nogil=True)
-def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
-    """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done.
+def _charge(r, price, strict, table):  # type: ignore[no-untyped-def]
+    """Charge a task to the job of a row; return whether it runs.
 
-    A job ends once a machine drawn for it would not leave its spending below its budget ("< B" in line 8 of the
-    paper's Algorithm 1): it gets neither this machine nor a later one. It is done, too, once that
-    holds of the cheapest machine.
+    A job ends once a task would not leave its spending below its budget ("< B" in line 8 of the paper's Algorithm 1):
+    it gets neither this task nor a later one.
     """
-    for i in range(rows.size):
-        r = rows[i]
-        decision[i] = -1
-        if r < 0 or table[DONE, r] > 0.0:
-            continue
-        spent = table[SPENT, r] + prices[i]
-        if strict and spent >= table[BUDGET, r]:
-            table[DONE, r] = 1.0
-            continue
-        table[SPENT, r] = spent
-        decision[i] = np.int64(table[JOB, r])
+    if table[DONE, r] > 0.0:
+        return False
+    spent = table[SPENT, r] + price
+    if strict and spent >= table[BUDGET, r]:
+        table[DONE, r] = 1.0
+        return False
+    table[SPENT, r] = spent
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _end_jobs(cheapest, strict, table, n):  # type: ignore[no-untyped-def]
+    """Mark jobs that cannot pay the cheapest machine; return how many of ``n`` jobs are done."""
     done = 0
     for r in range(n):
         if strict and table[SPENT, r] + cheapest >= table[BUDGET, r]:
             table[DONE, r] = 1.0
         done += table[DONE, r] > 0.0
     return done
+
+
+@njit(cache=True, nogil=True)
+def execute_kernel(rows, prices, cheapest, table, n, strict, decision):  # type: ignore[no-untyped-def]
+    """Turn drawn rows into jobs, machine by machine, and charge them; return how many of ``n`` jobs are done."""
+    for i in range(rows.size):
+        r = rows[i]
+        decision[i] = np.int64(table[JOB, r]) if r >= 0 and _charge(r, prices[i], strict, table) else -1
+    return _end_jobs(cheapest, strict, table, n)
 
 
 @njit(cache=True, nogil=True)
@@ -248,21 +258,11 @@ def learn_kernel(decision, work, plays, works):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def pay_kernel(rows, machines, prices, cheapest, table, n, strict):  # type: ignore[no-untyped-def]
-    """Charge tasks in order; return which are run. A job that cannot pay a task is done, as in Algorithm 1."""
+    """Charge tasks in order; return which are run."""
     kept = np.zeros(rows.size, dtype=np.bool_)
     for k in range(rows.size):
-        r = rows[k]
-        if table[DONE, r] > 0.0:
-            continue
-        spent = table[SPENT, r] + prices[machines[k]]
-        if strict and spent >= table[BUDGET, r]:
-            table[DONE, r] = 1.0
-            continue
-        table[SPENT, r] = spent
-        kept[k] = True
-    for r in range(n):
-        if strict and table[SPENT, r] + cheapest >= table[BUDGET, r]:
-            table[DONE, r] = 1.0
+        kept[k] = _charge(rows[k], prices[machines[k]], strict, table)
+    _end_jobs(cheapest, strict, table, n)
     return kept
 
 

@@ -32,20 +32,16 @@ class AvailabilityProcess(Protocol):
     @property
     def n_machines(self) -> int:
         """M."""
-        ...
 
     @property
     def slots(self) -> int | None:
         """How many slots there are; None: as many as are asked for."""
-        ...
 
     def begin(self) -> None:
         """Go back to the first slot; the same randomness comes again."""
-        ...
 
     def next(self) -> NDArray[np.float64]:
         """Return the available part of every machine in the coming slot, in [0, 1]; shape (M,)."""
-        ...
 
 
 class IndependentAvailability:

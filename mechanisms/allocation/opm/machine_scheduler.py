@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -57,7 +57,7 @@ class MachineScheduler(ABC):
 
     def add_job(
         self,
-        job: Hashable,
+        job: int,
         deadline: int,
         budget: float,
         utility: PowerUtility,
@@ -67,7 +67,7 @@ class MachineScheduler(ABC):
         """Take in a job; it may run from the next slot that is allocated, up to its deadline.
 
         Arguments are those of `JobOffer`; ``demand`` and ``limit`` are of no meaning where every machine holds one
-        task. EventError if there was a job of this name before.
+        task. EventError if there was a job of this label before.
         """
         self._add(JobOffer(job, deadline, budget, utility, demand, limit))
 
@@ -137,10 +137,6 @@ class MachineScheduler(ABC):
             return given  # the usual case, without a second look
         return float_array("work", work, (self.n_machines,), lowest=0.0, highest=1.0)
 
-    def label(self, job: Hashable) -> int:
-        """Return the number of a job that was added in decisions and `open_jobs`; EventError if there was none."""
-        return self._jobs.label(job)
-
-    def spent(self, job: Hashable) -> float:
+    def spent(self, job: int) -> float:
         """Return the spending of an open job so far, credits; EventError if there is none."""
         return float(self._jobs.table[SPENT, self._jobs.column(job)])

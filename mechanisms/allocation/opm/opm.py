@@ -20,7 +20,6 @@ and dual steps, budgets alike (``price_scale``); what a job spends is always cou
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from threading import Thread
 
 import numpy as np
@@ -116,9 +115,9 @@ class Opm(PrimalDual):
         """Shares of the last allocated slot of the jobs of `open_jobs`, shape (jobs, M)."""
         return from_blocks(self._blocks, self._jobs.count, self.n_machines)
 
-    def multiplier(self, job: Hashable) -> float:
+    def multiplier(self, job: int) -> float:
         """Return lambda_j of an open job, in utility per unit of the highest price; EventError if there is none."""
-        return self._field(job, DUAL)
+        return float(self._jobs.table[DUAL, self._jobs.column(job)])
 
     def _prepare(self) -> None:
         lanes = lanes_of(self.n_machines)
@@ -194,6 +193,3 @@ class Opm(PrimalDual):
         for into, last in self._jobs.release(self.slot):
             self._blocks[:, into] = self._blocks[:, last]
             self._blocks[:, last] = 0.0
-
-    def _field(self, job: Hashable, field: int) -> float:
-        return float(self._jobs.table[field, self._jobs.column(job)])

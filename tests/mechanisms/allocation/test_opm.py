@@ -152,21 +152,6 @@ def test_prices_above_1_are_scaled_with_budgets_and_spending_is_counted_in_credi
     assert four.price_scale == 4.0 and four.fit == pytest.approx(4.0 * one.fit)
 
 
-def test_a_job_may_have_any_name_that_can_be_hashed():
-    opm = Opm([1.0, 1.0], 10, primal_step=10.0, rng=0)
-    opm.add_job(1, 10, 50.0, PowerUtility(1.0, 0.5))
-    for name in ("ann", ("lab", 7)):
-        opm.add_job(name, 10, 50.0, PowerUtility(1.0, 0.5))
-    assert [opm.label(name) for name in (1, "ann", ("lab", 7))] == [1, 0, 2]
-    decision = opm.allocate()
-    assert set(decision) <= {0, 1, 2} and opm.spent("ann") == np.count_nonzero(decision == 0)
-    opm.update([0.5, 0.5])
-    refused(lambda: opm.add_job("ann", 10, 5.0, PowerUtility(1.0, 0.5)), "'ann': a job of this name", error=EventError)
-    refused(lambda: opm.add_job(2, 10, 5.0, PowerUtility(1.0, 0.5)), "job 2: a job of this label", error=EventError)
-    refused(lambda: opm.multiplier("bob"), "'bob'", error=EventError)
-    refused(lambda: opm.add_job([1], 10, 5.0, PowerUtility(1.0, 0.5)), "hashed", error=InvalidParameterError)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
