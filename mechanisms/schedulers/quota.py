@@ -173,8 +173,13 @@ class Quota(WallTimeMarket):
             rows = [row for row in head.rows if queue.fits(self._demand(head.job, row))]  # others have started since
             if self._start(head.job, rows, now, events) or (not head.rows and self._reclaim(queue, head, now, events)):
                 line.pop()
-                if not head.rows and self._due is not None and self._due.run is None:
-                    self._hold(self._due, self._usable(self._due))  # anew: runs are gone
+                if (
+                    not head.rows
+                    and self._due is not None
+                    and self._due.run is None
+                    and (rows := self._usable(self._due))
+                ):
+                    self._hold(self._due, rows)  # anew: runs are gone
             elif not head.rows:
                 _pass_over(queue, line)
             if (after := self._head(queue, line, now)) is not None:  # also where its room has gone meanwhile
@@ -255,7 +260,7 @@ class Quota(WallTimeMarket):
         """Return the jobs whose runs may be preempted for a queue, the largest share first, then the latest start."""
         found = []
         for job in self._present.values():
-            if job.run is not None and now - job.run.start >= self._min_run:
+            if job.run is not None and now - job.run.start >= max(1, self._min_run):  # none that starts in this round
                 owner = self._held[job.x.job][0]
                 if borrowing(owner, queue, demand):
                     found.append((-owner.share(), -job.run.start, -job.turn, job))

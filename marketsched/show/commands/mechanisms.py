@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,12 +16,14 @@ from marketsched.mechanisms.registry import get, mechanism_names, promises_of, s
 from marketsched.mechanisms.signatures import Parameter, parameters_of
 from marketsched.show.commands.tools import known_mechanisms, one_line_errors, print_view
 
-STATUS = (
-    "status: proved, what it promises is proven in docs/mathematics.md; tested, its rule is; baseline, to be compared "
-    "with. truth is best for each job: proved (on average over its own duration; in part; up to a regret, if others "
-    "report truly); no, this lie is known to pay; unknown, `marketsched audit` searches for one. "
-    "`marketsched mechanisms NAME` says all that one promises, and how it works."
+LEGEND = (
+    "truth is best for each job: proved (on average over its own duration; in part; up to a regret, if others report "
+    "truly); no, this lie is known to pay; unknown, `marketsched audit` searches for one. The other columns are seen "
+    "in plays at default parameters (docs/rules.md): what moves jobs (values, announced durations, owners); whether a "
+    "run is taken back, a start is final at arrival, equal jobs start in order, a wide job starts among narrow ones, "
+    "somebody pays, nodes may differ. `marketsched mechanisms NAME` says what one promises and needs, and how it works."
 )
+RULES = Path(marketsched.mechanisms.__file__).with_name("rules.csv")
 
 SEE_MODULE = re.compile(r" \(see the module[^)]*\)\.?(?=\.?$)", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?:As (?:for|of|in)|See) (?:[\w.]+\.)?(\w+)\b")
@@ -37,21 +41,21 @@ def mechanisms(
             for each in _described(name):
                 print_view(each)
             return
-        from rich.table import Table
-        from rich.text import Text
+        from marketsched.results.views import WordTable
 
-        heads = ("name", "status", "truth, durations revealed", "truth, durations hidden", "needs to know")
-        table = Table(*heads, box=None, header_style="dim", pad_edge=False)
-        table.columns[0].no_wrap = True
+        with RULES.open(newline="", encoding="utf-8") as lines:
+            heads, *rows = csv.reader(lines)
+        played = {row[0]: row[3:] for row in rows}
+        table = WordTable()
+        for head in heads:
+            table.add_column(head, no_wrap=head == "rule")
         for each in mechanism_names():
             try:
-                standing, truth = standing_of(each), truth_of(each)
+                table.add_row(each, *truth_of(each), *played.get(each, ()))
             except InvalidParameterError as error:  # a plug-in that cannot be loaded hides no other
-                table.add_row(each, "broken", Text(str(error)), "", "")
-                continue
-            table.add_row(each, standing.status, *truth, standing.needs)
+                table.add_row(each, "broken", str(error))
         print_view(table)
-        typer.echo(STATUS)
+        typer.echo(LEGEND)
 
 
 def _described(name: str) -> list[Any]:
@@ -69,12 +73,13 @@ def _described(name: str) -> list[Any]:
     for key, each in parameters_of(maker).items():
         if key not in given:
             table.add_row(*map(Text, (key, _legal(each), _default(each), texts.get(key, ""))))
-    promises = promises_of(name)
+    promises, needs = promises_of(name), standing_of(name).needs
     use = f"Use: marketsched run SCENARIO -m {name}"
     return [
         Text(f"{prose}\n"),
         *([table, Text("")] if table.row_count else []),
         *([Text(f"Promises at its default parameters: {promises}.\n")] if promises else []),
+        *([Text(f"Needs to know: {needs}.\n")] if needs else []),
         Text(f"{use}, with parameters -m {name}:KEY=VALUE" if table.row_count else use),
     ]
 

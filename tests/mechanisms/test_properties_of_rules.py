@@ -1,0 +1,25 @@
+"""The table of rules, `mechanisms/rules.csv`: every cell comes out when the rule is played on drawn markets."""
+
+import csv
+
+import pytest
+
+from marketsched.mechanisms.registry import mechanism_names, truth_of
+from rule_properties import COLUMNS, TABLE, row
+
+with TABLE.open(newline="", encoding="utf-8") as lines:
+    ROWS = {cells["rule"]: cells for cells in csv.DictReader(lines)}
+
+
+def test_every_rule_of_the_package_has_a_row_with_the_truth_that_the_registry_states():
+    assert set(ROWS) == {name for name in mechanism_names() if not name.startswith(("test:", "free-for-all"))}
+    for name, cells in ROWS.items():
+        assert [cells["truth, revealed"], cells["truth, hidden"]] == truth_of(name)
+        assert list(cells) == ["rule", "truth, revealed", "truth, hidden", *COLUMNS]
+
+
+@pytest.mark.compiled
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", sorted(ROWS, key=lambda name: (name != "first-come", name)))
+def test_a_play_shows_every_cell(name):
+    assert row(name) == ROWS[name]
