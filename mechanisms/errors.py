@@ -76,7 +76,7 @@ class MarketschedError(Exception):
 
     def __str__(self) -> str:
         text = self.place + self._tail
-        return shortened(f"{self.source}: {text}" if self.source else text)
+        return shortened(" ".join((f"{self.source}: {text}" if self.source else text).splitlines()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

@@ -3,19 +3,18 @@
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from scipy import stats
 
 from live_tools import PLAIN, check_journal, refused, sow
 from marketsched.live import calls
-from marketsched.live.announcements import go_on, odds_at, too_long, watch
+from marketsched.live.announcements import go_on, too_long, watch
 from marketsched.live.configuration import BEFORE_FEES, live_config, stored_config
 from marketsched.live.job import LiveJob
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
-from marketsched.live.surprise import Records, factor
+from marketsched.live.surprise import factor
 from marketsched.mechanisms.errors import EventError
 
 OPERATOR = Principal("operator", "operator")
@@ -207,33 +206,6 @@ def test_without_the_limit_every_hidden_run_keeps_others_out(market_of):
     assert all(one_long_run(market, "eve", "bob", 0.02)[0]["state"] != "running" for _ in range(4))
 
 
-@pytest.mark.slow
-def test_hidden_runs_as_announced_are_hardly_ever_ended():
-    """Ville's inequality holds along runs: at most one in twenty of honest owners, ever; the factors' mean is 1."""
-    laws = [((1, 0.6), (2, 0.3), (8, 0.1)), ((2, 0.98), (8, 0.02)), ((1, 0.25), (2, 0.25), (3, 0.25), (4, 0.25))]
-    for law in laws:
-        for duration, _ in law[:-1]:
-            odds = odds_at(law, duration)
-            assert sum(p * factor(odds, n) for n, p in enumerate(odds)) == pytest.approx(1.0)
-    rng, refusals = np.random.default_rng(4), 0
-    for _ in range(300):
-        records = Records()
-        refusals += any(ended_early(records, laws[rng.integers(len(laws))], rng) for _ in range(100))
-    assert 0 < refusals <= 300 / 20
-
-
-def ended_early(records, law, rng):
-    lasts = int(rng.choice([d for d, _ in law], p=[p for _, p in law]))
-    for duration, _ in law[:-1]:
-        goes_on = int(lasts > duration)
-        if goes_on and records.refuse("x", odds_at(law, duration), goes_on, 20.0):
-            return True
-        records.add("x", odds_at(law, duration), goes_on)
-        if not goes_on:
-            return False
-    return False
-
-
 def test_a_run_that_starts_again_is_tested_for_each_duration_once():
     market = LiveMarket(live_config(RULES))
     market.apply({"event": "owner", "owner": "ann", "role": "owner"}, 1)
@@ -262,24 +234,6 @@ def test_runs_that_go_on_in_the_same_round_are_tested_together():
         market.jobs[name] = LiveJob(name, owner, 1, 1, [], 0, [8], law=law, state="running", start=1)
         watch(market, market.jobs[name])
     assert [job.name for job in too_long(market)] == ["ann.2", "ann.3"]  # one of each owner's may go on
-
-
-@pytest.mark.slow
-def test_an_honest_owner_is_hardly_ever_refused():
-    """Ville's inequality: at most one in twenty of honest owners, ever."""
-    rng, refusals = np.random.default_rng(3), 0
-    laws = [(0.02, 0.9), (0.3, 0.7), (0.005, 0.1, 0.5), (0.01,) * 100, (1.0,)]
-    for _ in range(300):
-        records = Records()
-        for _ in range(100):
-            odds = laws[rng.integers(len(laws))]
-            outcome = int(rng.choice(len(odds) + 1, p=[*odds, max(0.0, 1.0 - sum(odds))]))
-            case = None if outcome == len(odds) else outcome
-            if case is not None and records.refuse("x", odds, case, 20.0):
-                refusals += 1
-                break
-            records.add("x", odds, case)
-    assert refusals <= 300 / 20
 
 
 @pytest.mark.parametrize("odds", [(0.02, 0.9), (0.25,) * 4, (0.01,) * 100, (0.5, 0.3, 0.2), (0.0, 0.4), (1.0,)])

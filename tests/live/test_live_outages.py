@@ -1,10 +1,7 @@
 """Owners do not pay for an operator's machine does: outages, clocks, files; and limits hold everywhere."""
 
-import sqlite3
 import time
-from contextlib import closing
 
-import httpx
 import numpy as np
 import pytest
 
@@ -16,7 +13,6 @@ from marketsched.live.costs import held_at_arrival, most_of
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, UnavailableError
-from marketsched.live.serving import serving
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 
 OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
@@ -104,23 +100,6 @@ def test_a_clock_a_day_ahead_stops_the_start_unless_it_is_told_to_catch_up(tmp_p
     service = begun(tmp_path / "m.db", hands)
     assert now(service) == 1442 and "the clock is behind the journal: round 1442" in service.warning
     service.stop()
-
-
-@pytest.mark.slow
-def test_health_shows_the_warning(tmp_path):
-    hands = Hands()
-    with serving(WALL, f"{tmp_path}/m.db", make_clock=hands.clock) as url:
-        assert httpx.get(f"{url}/v1/health", trust_env=False).json()["status"] == "ok"
-    with closing(sqlite3.connect(tmp_path / "m.db")) as connection:
-        assert connection.execute("select count(*) from journal").fetchone()
-    hands.pass_(600)
-    with serving(None, f"{tmp_path}/m.db", make_clock=hands.clock) as url:
-        time.sleep(0.2)
-    hands.pass_(-400)
-    with serving(None, f"{tmp_path}/m.db", make_clock=hands.clock) as url:
-        found = httpx.get(f"{url}/v1/health", trust_env=False)
-        assert found.status_code == 200 and found.json()["status"] == "warning"
-        assert "the clock is behind the journal" in found.json()["warning"]
 
 
 # -- snapshots ----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import socket
 import time
 from importlib.util import find_spec
@@ -17,7 +16,6 @@ from sweep_tools import (
     WHOLE,
     alive,
     children,
-    dask_cluster,
     finish,
     manifest,
     names,
@@ -97,29 +95,6 @@ def test_runs_that_fail_or_kill_their_process_are_rows_and_made_again_when_asked
     said = sweep(spec, tmp_path / "out", "--retry-failed", "--json", script=script, status=1)
     told = json.loads(said.partition("written to")[0])
     assert (told["finished"], told["made"], len(told["failed"])) == (4, 2, 1)
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    """Start a scheduler and two workers."""
-    with dask_cluster(tmp_path, 2) as found:
-        yield found
-
-
-@pytest.mark.long
-@needs_dask
-def test_dask_workers_killed_midway(tmp_path, whole, cluster):
-    """First the process that runs, which its nanny replaces; then nanny and all."""
-    spec, expected = whole
-    out, (where, (_, first, second)) = tmp_path / "out", cluster
-    process = start("sweep", spec, "--out", out, "--scheduler", where)
-    wait_for_runs(out, 3, process)
-    (child,) = children(first.pid)
-    os.kill(child, signal.SIGKILL)
-    wait_for_runs(out, 12, process)
-    os.killpg(second.pid, signal.SIGKILL)
-    finish(process)
-    assert same(out, expected)
 
 
 @needs_dask

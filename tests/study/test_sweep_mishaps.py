@@ -11,7 +11,6 @@ import marketsched
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.registry import _TABLES, get_mechanism, register
 from marketsched.show.cli import app
-from marketsched.show.commands import sweep as sweep_command
 from marketsched.study.sweeps import sweeping
 from marketsched.study.sweeps.records import perform
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, table_bytes, write_spec
@@ -155,15 +154,3 @@ def test_ctrl_c_while_the_table_is_written(here, monkeypatch):
     assert found.stderr == "marketsched: interrupted: finished runs are kept; start the sweep again to go on\n"
     assert "INCOMPLETE" in names(here / "out") and marketsched.sweep(SPEC, here / "out").made == 0
     assert names(here / "out") == WHOLE
-
-
-def test_progress_goes_into_a_log_line_by_line(here, monkeypatch):
-    monkeypatch.setattr(sweep_command, "LOG_SECONDS", 0.0)
-    spec = write_spec(here / "sweep.yaml", **SPEC)
-    found = CliRunner().invoke(app, ["sweep", str(spec), "--out", "out"], catch_exceptions=False)
-    lines = found.stderr.splitlines()
-    assert lines[0] == "marketsched: 0 of 4 runs finished, starting"
-    assert [line.split(" runs")[0] for line in lines] == [f"marketsched: {done} of 4" for done in range(5)]
-    monkeypatch.setattr(sweep_command, "LOG_SECONDS", 60.0)
-    found = CliRunner().invoke(app, ["sweep", str(spec), "--out", "again"], catch_exceptions=False)
-    assert found.stderr == ""

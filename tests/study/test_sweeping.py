@@ -19,7 +19,7 @@ from marketsched.study.sweeps.folder import open_folder
 from marketsched.study.sweeps.records import perform
 from marketsched.study.sweeps.runs import runs_from
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
-from sweep_tools import CLUSTER, ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
+from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
 
 def in_this_process(tasks, workers, client=None):
@@ -54,15 +54,6 @@ def test_the_table_holds_what_each_run_alone_gives(here):
         figures = {name: None if pd.isna(row[name]) else row[name] for name in dict(flat(expected))}
         assert figures == dict(flat(expected))
     assert names(here / "out") == WHOLE
-
-
-def test_clusters_give_a_row_for_each_policy(here):
-    found = marketsched.sweep([(CLUSTER, 3), (ONE_JOB, 3)], here / "out").table
-    alone = marketsched.run(CLUSTER, 3).summary
-    assert found["policy"].tolist()[:2] == alone["policy"].tolist() and found["policy"].isna().tolist()[2:] == [True]
-    both = [name for name in alone if alone[name].dtype.kind == "f" and name in found]
-    assert "regret_bound" in both
-    pd.testing.assert_frame_equal(found[both].iloc[:2], alone[both])
 
 
 def test_the_table_reads_in_duckdb_and_says_where_it_comes_from(here):
@@ -260,13 +251,6 @@ def test_figures_and_labels_never_share_a_column():
         "case": 0, "scenario": "one job", "welfare": "label", "label.seed": "label", "seed": 0, "run": run.key,
         "status": "done", "error": None, "result.welfare": 4.0, "result.run": 1,
     }  # fmt: skip
-
-
-def test_progress_tells_how_long_it_may_take(here):
-    told = []
-    marketsched.sweep(SPEC, here / "out", progress=lambda done, total, what: told.append((done, total, what)))
-    assert [(done, total) for done, total, _ in told] == [(done, 6) for done in range(7)]
-    assert told[0][2] == "starting" and told[3][2].startswith("about ") and told[3][2].endswith(" left")
 
 
 def test_other_sources_have_another_digest(tmp_path, monkeypatch):

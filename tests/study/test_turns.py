@@ -4,7 +4,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import SyncVectorEnv
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from marketsched import Scenario, contested_market, run
@@ -84,22 +83,6 @@ def test_infos_add_up_to_the_tables_of_the_run():
     assert sums["surplus"] == pytest.approx(jobs["utility"].sum())
 
 
-def test_owners_side_by_side_in_one_market_are_the_parallel_environment():
-    scenario = Scenario.from_dict(SMALL)
-    many, one = OwnersVectorEnv(scenario), parallel_env(scenario)
-    seen, _ = many.reset(seed=3)
-    others, _ = one.reset(seed=3)
-    assert all((seen[i] == others[owner]).all() for i, owner in enumerate(many.owners) if owner in others)
-    truth, total, steps = np.full(many.num_envs, many.menu.truth), np.zeros(many.num_envs), 0
-    ended = np.zeros(many.num_envs, dtype=bool)
-    while not ended.all():
-        seen, rewards, ended, _, _ = many.step(truth)
-        total, steps = total + rewards, steps + 1
-        assert seen in many.observation_space
-    assert dict(zip(many.owners, total.tolist(), strict=True)) == pytest.approx(truthful(one))
-    assert (seen[:, 0] == 1).any()  # the next market has begun
-
-
 def test_gymnasium_accepts_the_market_of_one_owner():
     check_env(OwnerEnv(contested_market("vcg", n_owners=3, capacity=1)), skip_render_check=True)
 
@@ -144,17 +127,6 @@ def test_who_does_not_decide_reports_as_the_scenario_says():
     assert 0 < own.sum() < len(own)
 
 
-def test_markets_are_stepped_as_a_vector():
-    make = lambda: OwnerEnv(contested_market("posted-price", n_owners=4), "owner-2")  # noqa: E731
-    together, alone = SyncVectorEnv([make] * 3), make()
-    seen, _ = together.reset(seed=5)
-    _, rewards, *_ = together.step(np.full(3, 4))
-    for k in range(3):
-        first, _ = alone.reset(seed=5 + k)
-        assert np.array_equal(seen[k], first)
-        assert rewards[k] == alone.step(4)[1]
-
-
 def test_observations_are_of_the_owner_and_public():
     env = MarketEnv(contested_market("posted-price", n_owners=4))
     observations, _ = env.reset(seed=0)
@@ -164,20 +136,6 @@ def test_observations_are_of_the_owner_and_public():
     assert all(np.array_equal(prices[0], other) for other in prices) and prices[0].max() > 0
     values = {float(seen[OBSERVED.index("highest value")]) for seen in observations.values() if seen[0]}
     assert len(values) == sum(bool(seen[0]) for seen in observations.values())
-
-
-def test_the_markets_that_tell_the_owners_are_made_once():
-    made = []
-
-    class Counted:
-        def setup(self, rng):
-            made.append(1)
-            return contested_market("pay-as-bid", n_owners=2, capacity=1).setup(rng)
-
-    env = OwnerEnv(Counted())
-    assert (env.owner, len(made)) == ("owner-1", 4)
-    env.reset(seed=1)
-    assert len(made) == 5
 
 
 def test_bad_input_is_named():

@@ -241,7 +241,8 @@ def unannounced(data_folder):
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("name", ["recurring", pytest.param("unannounced", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["recurring", "unannounced"])
 def test_every_job_keeps_the_announced_limits(name, request):
     market = request.getfixturevalue(name)
     names, births = market.table.names, market.table.births.tolist()
@@ -264,6 +265,7 @@ def test_every_job_keeps_the_announced_limits(name, request):
             assert set(law.arrivals) == {job.arrival} == {truth.birth}
 
 
+@pytest.mark.slow
 def test_values_follow_the_priority(recurring):
     """The median density of a band is its weight; the spread is that of exp(z / 2)."""
     densities = {}

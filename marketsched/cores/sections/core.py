@@ -65,7 +65,7 @@ class ClusterCore(Strict):
 def read_cluster(x: object) -> ClusterCore:
     """Return the section that a mapping describes, with the class of its core; to be called in a validation."""
     core = x.get("core", DEFAULT) if isinstance(x, Mapping) else getattr(x, "core", None)
-    if core not in CORES:
+    if not isinstance(core, str) or core not in CORES:
         if not isinstance(x, Mapping):
             raise PydanticCustomError("model_type", "a table of keys")
         legal = {"discriminator": "core", "tag": core, "expected_tags": ", ".join(map(repr, CORES))}

@@ -243,34 +243,3 @@ def test_kept_paths_follow_the_law_of_what_is_left(refresh, rule):
     sampling = Sampling(400, refresh)
     sampling.run(range(many(200)), rule)
     sampling.check(at_least=many(60))
-
-
-ORACLES = {
-    "exact": lambda: ExactOracle(),
-    "submission": lambda: MonteCarloOracle(samples=200, refresh="submission", rng=np.random.default_rng(1)),
-    "round": lambda: MonteCarloOracle(samples=200, refresh="round", rng=np.random.default_rng(1)),
-    "kept": lambda: MonteCarloOracle(samples=200, refresh=0.0, rng=np.random.default_rng(1)),
-    "share": lambda: MonteCarloOracle(samples=200, refresh=0.25, rng=np.random.default_rng(1)),
-}
-
-
-@pytest.mark.slow_after(4)
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("mode", ORACLES)
-def test_estimates_are_monotone_in_width_and_length(mode, rule):
-    """Raw and zeroed, at every submission: the same paths serve all cells."""
-    for seed in range(many(30)):
-        market = seeded_market(seed, Kind(evictions=(rule,)))
-        oracle = ORACLES[mode]()
-        product = mechanism(market.config, oracle=oracle)
-        play(product, market.jobs, before=lambda job, sow, m=market, o=oracle, p=product: assert_monotone(m, o, p))
-
-
-def assert_monotone(market, oracle, product):
-    widths = range(1, market.config["max_concurrency"] + 1)
-    raw = np.array([oracle.failure_table(c) for c in widths])
-    announced = np.array([product.menu(c).failures for c in widths])
-    for tables in (raw, announced):
-        assert ((tables >= 0) & (tables <= 1 + 1e-12)).all()
-        assert (np.diff(tables, axis=0) >= -1e-12).all()
-        assert (np.diff(tables, axis=2) >= -1e-12).all()

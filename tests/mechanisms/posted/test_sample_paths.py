@@ -143,28 +143,6 @@ def test_every_draw_is_still_possible():
             assert (inside | never | assumed).all()
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize("rule", ["all", "running"])
-def test_paths_kept_through_a_history_still_follow_the_conditional_law(rule):
-    """The plans here do not depend on the paths, so kept paths are exact draws: compare with the exact oracle."""
-    n, exceeded, compared = 4000, 0, 0
-    for seed in range(60):
-        kept, exact = MonteCarloOracle(n), ExactOracle()
-        history = RandomHistory(seed, [kept, exact], rule)
-        for submissions in (2, 2, 1, 1, 0):
-            history.round(submissions)
-        found, truth = kept.failure_table(3), exact.failure_table(3)
-        assert (found[truth < 1e-12] == 0).all()
-        uncertain = (truth > 0.02) & (truth < 0.98)
-        if uncertain.any():
-            where = np.argmax(uncertain)  # one cell per history: cells of one table are not independent
-            p = truth.flat[where]
-            compared += 1
-            exceeded += abs(found.flat[where] - p) > 1.96 * np.sqrt(p * (1 - p) / n)
-    assert compared >= 20
-    assert stats.binomtest(exceeded, compared, 0.05).pvalue > 1e-3
-
-
 def test_draws_do_not_depend_on_a_report():
     """Two markets that differ in one report draw every other job alike."""
     draws = []
@@ -230,18 +208,6 @@ def test_jobs_that_did_not_arrive_in_time_can_be_forgotten(rule, refresh, monkey
     wanted, more = tables()
     np.testing.assert_array_equal(found, wanted)
     assert followed < more
-
-
-def test_same_seed_same_tables_and_other_seed_other_tables():
-    tables = []
-    for seed in (1, 1, 2):
-        oracle = MonteCarloOracle(300, 0.2, rng=seed)
-        history = RandomHistory(4, [oracle], "all")
-        for _ in range(10):
-            history.round(1)
-        tables.append(oracle.failure_table(2))
-    np.testing.assert_array_equal(tables[0], tables[1])
-    assert (tables[0] != tables[2]).any()
 
 
 def test_uniform_numbers_are_uniform_and_unrelated_between_jobs_and_rounds():

@@ -1,6 +1,5 @@
 """Certificates with enumerated failure probabilities: equal to brute force."""
 
-import pickle
 from dataclasses import asdict
 
 import numpy as np
@@ -20,7 +19,6 @@ from marketsched.mechanisms import (
 )
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, TooLargeError
-from marketsched.mechanisms.posted.exponential import SlotPricing
 from marketsched.papers.hidden import g1_market, g1_report
 from marketsched.truthfulness import certify
 from reference.bridge import mechanism, play, statement
@@ -238,32 +236,6 @@ def test_an_oracle_in_error():
     closes_at(certify(busy_market(oracle=Blind()), FLEXIBLE), 3.0)
 
 
-class Discount(PostedPricing):
-    """Two nodes for the price of none."""
-
-    def open(self, supply, limits):
-        class Prices(SlotPricing):
-            def price_table(self, concurrency, *rest):
-                prices, longest = super().price_table(concurrency, *rest)
-                return (prices if concurrency == 1 else 0 * prices), longest
-
-            def quote(self, concurrency, *rest):
-                quote = super().quote(concurrency, *rest)
-                return quote if concurrency == 1 else type(quote)(concurrency, quote.first_round, 0 * quote.slot_prices)
-
-        plain = super().open(supply, limits)
-        return Prices(supply, limits, plain.base, None)
-
-
-def test_prices_that_fall_with_the_number_of_nodes():
-    market = PostedPriceMechanism(
-        2, 8, Discount([4.0]), ExactOracle(), max_concurrency=2, max_duration=2, max_value=10.0, max_delay=6
-    )
-    certificate = certify(market, StatementOfWork(1, 1, DeadlineValue(10.0, 4), [(2, 1, 0.5)]))
-    closes_at(certificate, 2.0)
-    assert certificate.witness.concurrency == 2
-
-
 def capped_market():
     """The hard cap closes round 2 (1.2 of 2 nodes are committed), at a price far below what it is worth."""
     market = PostedPriceMechanism(
@@ -334,15 +306,6 @@ def test_a_mechanism_runs_on_as_if_nobody_had_asked(oracle, exact):
     for seed in range(12):
         assert run(seed, certified=True) == run(seed, certified=False)
     assert asked > 20
-
-
-def test_nothing_is_left_behind_in_the_mechanism():
-    market = busy_market(oracle=MonteCarloOracle(200, "submission", rng=1))
-    market.menu(1)  # the estimates of this moment are there
-    before = pickle.dumps(market)
-    for exact in (True, False):
-        certify(market, FLEXIBLE, exact=exact, rng=2)
-    assert pickle.dumps(market) == before
 
 
 # --- special truths ----------------------------------------------------------------------------------

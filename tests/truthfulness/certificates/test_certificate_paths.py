@@ -11,9 +11,8 @@ from scipy.stats import binom, binomtest
 from certificate_moments import moment
 from draws import many
 from marketsched.mechanisms import ExactOracle, MonteCarloOracle
-from marketsched.mechanisms.errors import TooLargeError
 from marketsched.mechanisms.posted import failure_table as kernels
-from marketsched.mechanisms.posted.failure_table import Launches, failure_counts, joint_failures
+from marketsched.mechanisms.posted.failure_table import Launches, joint_failures
 from marketsched.truthfulness.certificates import bands
 from marketsched.truthfulness.certificates.bands import (
     lower_means,
@@ -97,21 +96,6 @@ def test_joint_failures_are_those_of_the_definition(form, question, first_row):
             assert both[w, k, i] == expected
 
 
-def test_joint_failures_and_failure_counts_agree_at_scale():
-    rng = np.random.default_rng(2)
-    loads = np.clip(rng.normal(40, 6, (1000, 60)), 0, None).astype(np.int16)
-    ring, tops = in_blocks(loads, 17)
-    durations = np.array([1, 3, 8], np.int64)
-    nothing = np.full(1, -1, np.int64)
-    alone, both = joint_failures(
-        ring, tops, 17, 5, 40, Launches(durations, nothing, nothing + 1), softs=np.array([49, 47]), hard=50
-    )
-    assert not both.any() and alone.any()
-    for w, soft in enumerate((49, 47)):
-        table = failure_counts(ring, tops, 17, 60, 45, 8, soft=soft, hard=50)
-        np.testing.assert_array_equal(alone[w], table[5:, durations - 1].T)
-
-
 # --- fresh paths -------------------------------------------------------------------------------------
 
 
@@ -166,13 +150,6 @@ def test_exact_oracle_beside_another_agrees_with_the_plain_implementation():
             assert table[i, k] == pytest.approx(found.failures.failure(found.truth.birth + i, 1, k + 1), abs=1e-12)
 
 
-def test_a_law_too_large_for_paths_is_refused(monkeypatch):
-    found = next(m for m in (moment(seed, ANY) for seed in range(20)) if m is not None and m.market._active)
-    monkeypatch.setattr("marketsched.mechanisms.posted.oracle.MAX_POINTS", 0)
-    with pytest.raises(TooLargeError, match="paths take 0"):
-        found.market.inspect().fresh_paths(10, np.random.default_rng(0))
-
-
 # --- bounds of means ---------------------------------------------------------------------------------
 
 
@@ -213,16 +190,6 @@ def test_bounds_are_exact_without_failures():
     assert upper_means(0.0, 500, 0.02) == pytest.approx(1 - 0.02 ** (1 / 500), rel=1e-12)
     assert lower_means(1.0, 500, 0.02) == pytest.approx(0.02 ** (1 / 500), rel=1e-12)
     assert lower_means(0.0, 500, 0.02) == 0.0 and upper_means(1.0, 500, 0.02) == 1.0
-
-
-@pytest.mark.parametrize("form", ["compiled", "python"])
-def test_bounds_solve_their_equation(form, monkeypatch):
-    if form == "python":
-        monkeypatch.setattr(bands, "_bounds_kernel", getattr(bands._bounds_kernel, "py_func", bands._bounds_kernel))
-    means = np.array([0.005, 0.01, 0.3, 0.5, 0.9, 0.995])
-    for found in (upper_means(means, 1000, 0.01), lower_means(means, 1000, 0.01)):
-        distance = means * np.log(means / found) + (1 - means) * np.log((1 - means) / (1 - found))
-        np.testing.assert_allclose(distance, np.log(100) / 1000, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 5), (5, 5), (3, 9), (458, 459), (459, 459)])
