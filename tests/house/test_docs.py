@@ -121,7 +121,9 @@ def test_every_gap_and_equation_that_code_cites_is_on_the_page():
 
 
 def test_every_equation_of_a_core_that_code_cites_is_on_its_page():
-    page = " ".join((ROOT / "docs/allocation.md").read_text().split())
+    page = " ".join(
+        " ".join((ROOT / f"docs/{name}").read_text() for name in ("allocation.md", "equations.csv")).split()
+    )
     text = "\n".join(path.read_text() for path in SOURCES)
     cited = {
         (found["paper"] or found["other"], number)

@@ -236,9 +236,9 @@ def test_a_log_is_a_scenario(tmp_path, durations):
 
 
 def test_every_format_is_a_kind_and_stands_on_the_page():
-    page = (Path(__file__).resolve().parents[3] / "docs/logs.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs/logs.csv").read_text(encoding="utf-8")
     for kind in FORMATS:
-        assert get("workload", kind).kind == kind and f"| `{kind}` | " in page
+        assert get("workload", kind).kind == kind and f"\n`{kind}`," in page
 
 
 GOOD = "submit_s,run_s,processors,user\n1,2,3,a\n"
