@@ -1,12 +1,11 @@
 """Policies on the clusters and arrivals of the same seeds: ratios with their spread, regret, and its growth.
 
-Ratios are ratios of totals, seed by seed: what the leading policy (the first that is named) earned
-over all slots, divided by what another one earned on the same arrivals. Where a total is not
-positive there is no ratio; the margin, in shares of the best there could be, is always there.
+Ratios are ratios of totals, seed by seed: what the leading policy (the first that is named) earned over all slots,
+divided by what another one earned on the same arrivals. Where a total is not positive there is no ratio; the margin, in
+shares of the best there could be, is always there.
 
-Regret is measured at several horizons. A horizon is a run of its own: the step of OgaSched (26) depends on how
-many slots there will be, so a policy that knows its horizon is played anew for each. All horizons share their first
-slots' arrivals, and each has a reference of its own (of OgaSched the best fixed allocation y*).
+Regret is measured at several horizons. A policy that knows its horizon is played anew for each; all horizons share
+their first slots' arrivals, and each has a reference of its own.
 """
 
 from __future__ import annotations

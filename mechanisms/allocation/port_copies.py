@@ -58,14 +58,7 @@ class PortCopies:
         return cluster.of_ports(self.ports)
 
     def channels(self, channels: Channels) -> tuple[Channels, NDArray[np.int64]]:
-        """Return the ESDP channels of all copies, and which channel each is a copy of.
-
-        Examples
-        --------
-        >>> found, originals = PortCopies([2, 1]).channels(Channels([[1], [2]], [2], [0, 1]))
-        >>> found.ports, found.requests[:, 0], originals
-        (array([0, 1, 2]), array([1, 1, 2]), array([0, 0, 1]))
-        """
+        """Return the ESDP channels of all copies, and which channel each is a copy of."""
         own = [np.flatnonzero(channels.ports == port) for port in self.ports.tolist()]
         originals = np.concatenate(own)
         ports = np.repeat(np.arange(self.n_copies), [each.size for each in own])

@@ -222,14 +222,7 @@ def declared_observation(policy: Policy, environment: Environment) -> str:
 
 
 def sealed(handed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what may be handed to a policy: read-only copies of arrays, plain values, frozen dataclasses.
-
-    Examples
-    --------
-    >>> handed = sealed((np.zeros(2), 3))
-    >>> handed[0].flags.writeable, handed[1]
-    (False, 3)
-    """
+    """Return what may be handed to a policy: read-only copies of arrays, plain values, frozen dataclasses."""
     return tuple(map(_seal, handed))
 
 

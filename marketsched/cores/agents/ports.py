@@ -1,28 +1,23 @@
-r"""OgaSched with strategic owners of ports: their reports, the core's beliefs, and true utilities.
+"""OgaSched with strategic owners of ports: their reports, the core's beliefs, and true utilities.
 
-*Requirements and edges.* The core is given another cluster than the true one: its requirements and channels are the
-reported ones. It allocates legally in *that* cluster. What a port gets beyond its true :math:`a_l^k`, or on an
-instance that it has no edge to, is of no use: it is left unused, without gain or overhead. What it can use is worth
-its true gain less its true overhead, OgaSched (5).
+*Requirements and edges.* The core allocates legally in the cluster of the *reported* requirements and channels. What a
+port gets beyond its true :math:`a_l^k`, or on an instance that it has no edge to, is left unused, without gain or
+overhead. What it can use is worth its true gain less its true overhead, OgaSched (5).
 
-*Utility curve.* Gains belong to instances and types, not to ports, so the cluster has no place for one
-port's own curve. There are two ways to lie about it, and they differ.
+*Utility curve.* Gains belong to instances and types, not to ports. There are two ways to lie about them.
 
 ``worth``
-    The port's jobs count as ``worth`` jobs: the core believes ``worth`` times (gain less overhead) of this
-    port, and of no other port. The counts of arrivals that the core sees are whole, so all ports' counts are
-    multiplied with the smallest number q that makes ``q * worth`` whole for all (worths are rounded to fractions
+    The port's jobs count as ``worth`` jobs. The counts of arrivals that the core sees are whole, so all ports' counts
+    are multiplied with the smallest number q that makes ``q * worth`` whole for all (worths are rounded to fractions
     with denominators up to 24), and this one's with q * worth. The common multiple changes nothing if the step is
     that of OgaSched (26), which is scale-free; with another step it scales all ports', so use whole worths there.
 ``coefficient``
-    The port reports ``coefficient * alpha``. The cluster holds one number per instance and type, so the operator
-    pools: the core is given a cluster with the mean of what the ports with a (reported) channel to the
-    instance say. Here the lie changes what the core believes of all ports on these instances.
+    The port reports ``coefficient * alpha``. The cluster holds one number per instance and type: the core is given the
+    mean of what the ports with a (reported) channel to the instance say.
 
 Policies that only look at who has arrived (DRF, Fairness, ...) ignore both: the truthful control.
 
-With ``payment="capacity prices"`` ports pay for what they hold, used or not, at the prices of
-:mod:`marketsched.mechanisms.allocation.payments`; these are defined for OgaSched alone.
+With ``payment="capacity prices"`` ports pay for what they hold, used or not (`CapacityPrices`): for OgaSched alone.
 """
 
 from __future__ import annotations

@@ -108,13 +108,7 @@ class Honest:
 
 @dataclass(frozen=True)
 class CoreLie:
-    """A lie of one family, by its size; see the module.
-
-    Examples
-    --------
-    >>> CoreLie("exponent", 2.0).report((JobReport(0, 9, 5.0, 1.0, 0.7),), CorePublic(np.ones(1), 9, np.zeros(0)))
-    (JobReport(arrival=0, deadline=9, budget=5.0, weight=1.0, exponent=1.0),)
-    """
+    """A lie of one family, by its size; see the module."""
 
     family: str
     size: float
@@ -157,13 +151,7 @@ class Several:
 
 
 def refined(lie: Strategy, ratio: float) -> CoreLie | None:
-    """Return a lie whose size is a factor with ``ratio`` times that size, or None if it is none.
-
-    Examples
-    --------
-    >>> refined(CoreLie("budget", 2.0), 1.5)
-    CoreLie(family='budget', size=3.0)
-    """
+    """Return a lie whose size is a factor with ``ratio`` times that size, or None if it is none."""
     return replace(lie, size=lie.size * ratio) if isinstance(lie, CoreLie) and lie.family not in _SIZES else None
 
 

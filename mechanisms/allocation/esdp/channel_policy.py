@@ -34,13 +34,6 @@ class ChannelStatistics:
 
     ``slot`` is t, the slot to be decided next, from 1; ``counts``, shape (E,), are n of ESDP (8), slots before t in
     which a channel was used; ``totals`` the sums of its utilities in them.
-
-    Examples
-    --------
-    >>> seen = ChannelStatistics(2)
-    >>> seen.update([True, False], [0.5, 0.0])
-    >>> seen.slot, seen.means, seen.variances(3.0)
-    (2, array([0.5, 0. ]), array([1.5, inf]))
     """
 
     def __init__(self, n_channels: int) -> None:

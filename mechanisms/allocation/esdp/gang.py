@@ -5,11 +5,10 @@ capacities, a task is placed at most once (the paper does not say so, but counts
 tasks either none is placed or at least ``minimum[l]``. The paper asks every port for m_l tasks; read literally no slot
 with more jobs than capacity would have a solution.
 
-Statistics, scaling and choice are those of ESDP; the budgeted problems are solved exactly by a dynamic program. Its
-table is that of `budgeted_kernels` with one more index: ``placed``, the tasks of the job at hand that are placed
-already, counted up to its minimum. Capacity vectors run over (server, resource type) and multiply over servers: for
-small clusters. Tasks are processed from the last of the last job to the first of the first. Each entry holds a pair
-(unseen placements, gain of the others), compared in that order; -1 unseen placements: infeasible.
+The dynamic program's table is that of `budgeted_kernels` with one more index: ``placed``, the tasks of the job at hand
+that are placed already, counted up to its minimum. Capacity vectors run over (server, resource type) and multiply over
+servers: for small clusters. Tasks are processed from the last of the last job to the first of the first. Each entry
+holds a pair (unseen placements, gain of the others), compared in that order; -1 unseen placements: infeasible.
 """
 
 from __future__ import annotations

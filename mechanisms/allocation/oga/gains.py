@@ -30,13 +30,7 @@ GAIN_NAMES: Final = ("linear", "log", "reciprocal", "poly")  # a name's place is
 
 
 def gain_codes(gain: str | ArrayLike, n_instances: int, n_types: int) -> NDArray[np.int8]:
-    """Return the codes of gains, shape (n_instances, n_types), given by name (or code): one for all, or one for each.
-
-    Examples
-    --------
-    >>> gain_codes([["log", "poly"]], 1, 2)
-    array([[1, 3]], dtype=int8)
-    """
+    """Return the codes of gains, shape (n_instances, n_types), given by name or code: one for all, or one for each."""
     shape = (n_instances, n_types)
     given = np.asarray(gain)
     if given.ndim == 0:

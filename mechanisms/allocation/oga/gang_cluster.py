@@ -1,14 +1,9 @@
-r"""Gang scheduling: jobs of several tasks, all or nothing (section 3.5 of the OgaSched paper).
+r"""Clusters whose jobs have several tasks that run together or not at all (section 3.5 of the OgaSched paper).
 
-A job of port :math:`l` has tasks :math:`q`, each with its own requirements :math:`a_l^{q,k}`, and runs only
-if at least :math:`m_l` of its tasks are scheduled. An allocation says what each task gets,
-:math:`y_{(l,r)}^{q,k}`; the job earns, with :math:`Y_{(l,r)}^k = \sum_q y_{(l,r)}^{q,k}`,
-
-.. math:: \sum_{k, r} f_r^k\bigl(Y_{(l,r)}^k\bigr) - \max_k \beta_k \sum_r Y_{(l,r)}^k .
-
-Without the all-or-nothing rule the tasks matter only through :math:`Y`, and every
-:math:`0 \le Y \le \sum_q a_l^q` can be had: the relaxed problem is a `BipartiteCluster` whose ports ask for
-the sums of their tasks (`GangCluster.merged`). What it achieves at best bounds every gang allocation.
+A job of port :math:`l` has tasks :math:`q`, each with its own requirements :math:`a_l^{q,k}`, and runs only if at least
+:math:`m_l` of its tasks are scheduled; it earns what a port with their sum :math:`Y_{(l,r)}^k` would earn. Without the
+all-or-nothing rule every :math:`0 \le Y \le \sum_q a_l^q` can be had: the relaxed problem is a `BipartiteCluster` whose
+ports ask for the sums of their tasks (`GangCluster.merged`). What it achieves at best bounds every gang allocation.
 
 Two points the paper leaves open. *Scheduled*: the paper counts a task that gets anything at all; with
 ``task_share`` = s > 0 a task counts only if it gets, over all its instances, at least s times its

@@ -1,17 +1,15 @@
 r"""OgaSched for gangs: a subgradient or mirror step on the relaxed problem, and a repaired allocation.
 
-The paper says of section 3.5 that subgradient and mirror ascent apply, and leaves the design out. Here the
-policy keeps a state :math:`y` that is legal but for the all-or-nothing rule, and plays its repair. The state
-moves by the subgradient of the reward at the state (OgaSched (9) at :math:`Y = \sum_q y^q`, the same for all
-tasks of a port):
+The paper leaves the design of section 3.5 out. Here the policy keeps a state :math:`y` that is legal but for the
+all-or-nothing rule, and plays its repair. The state moves by the subgradient of the reward at the state (OgaSched (9)
+at :math:`Y = \sum_q y^q`, the same for all tasks of a port):
 
 * ``geometry="euclidean"``: :math:`y \leftarrow \Pi_Y(y + \eta g)`, OgaSched (11);
 * ``geometry="entropy"``: :math:`y \leftarrow \Pi^{KL}_Y(y e^{\eta g})`, mirror ascent with the entropy
   :math:`\sum y \ln y - y`. The projection is exact: :math:`\min(a, s z)` in every column, with the largest
   :math:`s \le 1` whose sum fits.
 
-The guarantee of OgaSched (14), with the tasks as ports, is one for the state's rewards in the relaxed
-problem. The repair is not covered by it: what it costs is to be measured.
+OgaSched (14), with the tasks as ports, bounds the state's regret in the relaxed problem, not that of the repair.
 """
 
 from __future__ import annotations
@@ -105,13 +103,7 @@ def project_entropy(
     capacities: NDArray[np.float64],
     columns: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the legal point nearest to ``points`` in the divergence of the entropy; arrays as in `project_columns`.
-
-    Examples
-    --------
-    >>> project_entropy(np.array([3.0, 1.0, 4.0]), np.array([9.0, 9.0, 1.0]), np.array([3.0]), np.array([0, 3]))
-    array([1.5, 0.5, 1. ])
-    """
+    """Return the legal point nearest to ``points`` in the divergence of the entropy; arrays as in `project_columns`."""
     out = np.empty_like(points)
     _project_entropy_kernel(points, bounds, capacities, columns, out)
     return out

@@ -177,13 +177,6 @@ def regular_channels(
     ``ports_per_instance`` is the mean degree, in [1, n_ports]; all ports by default. With a mean between two whole
     numbers instances have one of the two; which ones have the higher is drawn. The number of all channels is the mean
     times the instances, rounded.
-
-    Examples
-    --------
-    >>> regular_channels(np.random.default_rng(0), 4, 5, 2).sum(axis=0)
-    array([2, 2, 2, 2, 2])
-    >>> sorted(regular_channels(np.random.default_rng(0), 4, 6, 2.5).sum(axis=0).tolist())
-    [2, 2, 2, 3, 3, 3]
     """
     mean = float(n_ports)
     if ports_per_instance is not None:

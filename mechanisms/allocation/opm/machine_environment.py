@@ -4,17 +4,10 @@ In slot t the jobs that arrived in slot t - 1 are announced; a policy gives mach
 machine delivers its service rate theta_i(t) to the job it was given to, OPM (1), and charges its
 price. Policies observe only the work of the machines they used.
 
-Measures of every slot:
-
-========== =============================================================================
-utility    by how much the jobs' utilities f_j(work so far) grew; their sum is P1's objective
-work       work delivered
-cost       credits charged
-excess     part of the cost that was beyond a job's budget
-migrations machines taken from a job that is still in the cluster and can pay some machine
-idle       machines without a job
-open       jobs in the cluster, whether their budget is spent or not
-========== =============================================================================
+Measures of every slot: ``utility``, by how much the jobs' utilities f_j(work so far) grew (their sum is P1's
+objective); ``work`` delivered; ``cost``, credits charged, and ``excess``, the part of it beyond a job's budget;
+``migrations``, machines taken from a job that is still in the cluster and can pay some machine; ``idle`` machines;
+``open`` jobs.
 """
 
 from __future__ import annotations

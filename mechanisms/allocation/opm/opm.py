@@ -1,13 +1,9 @@
 """OPM and OPS: machines of unknown, fluctuating speed, given to jobs with budgets and deadlines.
 
-In slot t, Algorithm 1 of the OPM paper (OPS; with several jobs OPM, Section V):
-
-1. estimates the service rates by upper confidence bounds, OPM (66),
-2. takes a dual step, OPM (73): what a job's fractional shares cost above its budget per slot raises
-   its multiplier,
-3. takes a primal step, OPM (69), and projects every machine's shares, P4,
-4. draws one job per machine from the shares, OPM (72),
-5. runs a job on what it drew, as long as its budget lasts.
+In slot t, Algorithm 1 of the OPM paper (OPS; with several jobs OPM, Section V) estimates the service rates by upper
+confidence bounds, OPM (66); takes a dual step, OPM (73): what a job's fractional shares cost above its budget per slot
+raises its multiplier; takes a primal step, OPM (69), and projects every machine's shares, P4; draws one job per machine
+from the shares, OPM (72); and runs a job on what it drew, as long as its budget lasts.
 
 The gradient of the Lagrangian OPM (68) at slot t - 1 is ``rate_i * f_j'(average) - lambda_j * p_i``,
 the average being the job's estimated fractional work per slot so far: the factors t - a_j cancel.

@@ -1,9 +1,8 @@
-r"""Projections of shares onto what machines can run: P4, one task a machine, and P5 of the general setting.
+"""Projections of shares onto what machines can run: P4, one task a machine, and P5 of the general setting.
 
 *P4*, OPM (70)-(71), and OPM (19) for one job: on every machine the shares of the jobs are projected, on
-their own, onto ``{z >= 0, sum z <= 1}``. The solution is ``z = max(y - tau, 0)`` with the threshold ``tau = 0``
-if that is legal, and else the one with sum 1. It is found by Newton steps on a piecewise linear function, which
-end exactly, at O(jobs) each; a machine whose clipped shares fit gets no step at all (`opm.kernels`).
+their own, onto ``{z >= 0, sum z <= 1}``, by Newton steps on the threshold ``tau`` of ``z = max(y - tau, 0)``, which end
+exactly; a machine whose clipped shares fit gets no step at all (`opm.kernels`).
 
 *P5*, OPM (104)-(105), certified:
 
