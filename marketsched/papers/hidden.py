@@ -115,7 +115,7 @@ def _hidden(bench: Bench) -> Found:
     earned = {width: utility(g1_market(), g1_report(), width) for width in (1, 2)}
     text = f"market G1: gain of declaring two nodes where one is needed, credits (the truth earns {earned[1]:g})"
     rows = [exact_row(Claim(text, "Theorem 3.2", "at most", 0.0, 0.0, why=STATED), earned[2] - earned[1])]
-    seeds = list(range(bench.first, bench.first + bench.runs))
+    seeds = bench.seeds
     gains, truths = [], []
     for seed in seeds:
         bench.tell(f"seed {seed}")

@@ -38,7 +38,7 @@ def _truthfulness(bench: Bench) -> Found:
     """Certificates and a search for lies, under posted prices and under pay-as-bid."""
     owners, plays = (100, 40_000) if bench.full else (OWNERS, PLAYS)
     names, tables = ("exponential:epsilon=0.1", "pay-as-bid"), []
-    for seed in range(bench.first, bench.first + bench.runs):
+    for seed in bench.seeds:
         bench.tell(f"seed {seed}")
         found = audit(night_shift(certain=False), names, owners=owners, plays=plays, seed=seed, data=bench.data)
         tables.append(found.summary.assign(seed=seed))
@@ -113,7 +113,7 @@ def _lemma_43(bench: Bench) -> Found:
     tables, lines = [], []
     for epsilon, capped in ((0.3, True), (0.4, False)):
         found = []
-        for seed in range(bench.first, bench.first + bench.runs):
+        for seed in bench.seeds:
             bench.tell(f"epsilon {epsilon}, seed {seed}")
             found.append(failure_share(seed, capacity, delay, epsilon, delta, capped=capped))
         table = pd.DataFrame(found, columns=["share", "usage"]).assign(epsilon=epsilon, capped=capped)
@@ -128,7 +128,7 @@ def _lemma_43(bench: Bench) -> Found:
             premise = Claim(text, "Section 4", "at most", 1.0, 0.0, setting="a premise of the lemma")
             rows.append(exact_row(premise, round(float(table["usage"].max()), 9), bench.runs))
         label = f"epsilon = {epsilon:g}" + ("" if capped else ", not capped")
-        seeds = list(range(bench.first, bench.first + bench.runs))
+        seeds = bench.seeds
         lines.append(Line(label, seeds, table["share"].tolist()))
         lines.append(Line(f"bound (17), {label}", seeds, [bound] * len(seeds)))
         tables.append(table)

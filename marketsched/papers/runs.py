@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from os import PathLike
 from typing import Any
 
@@ -67,18 +68,30 @@ class Experiment:
     timed: bool  # measures time: figures differ from run to run and machine to machine
 
 
+Register = Callable[[Callable[..., Found]], Callable[["Bench"], Found]]
 REGISTERED: list[Experiment] = []
 SEEDS = 20
 
 
 def experiment(
-    name: str, place: str, shows: str, *, seeds: int = SEEDS, timed: bool = False
-) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
-    """Make a function an experiment that is known by ``name``; see `Experiment`."""
+    name: str, place: str, shows: str, *, seeds: int = SEEDS, timed: bool = False, at: Sequence[Any] = ()
+) -> Register:
+    """Make a function an experiment that is known by ``name``; see `Experiment`.
 
-    def register(play: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
-        REGISTERED.append(Experiment(name, place, shows, play, seeds, timed))
-        return play
+    With settings ``at`` it is a function of a bench and a setting: the claims at the first, the paper's, are counted;
+    those at the others, each with its ``words``, stand beside it.
+    """
+
+    def register(play: Callable[..., Found]) -> Callable[[Bench], Found]:
+        @wraps(play)
+        def played(bench: Bench) -> Found:
+            if not at:
+                return play(bench)
+            own = play(bench, at[0])
+            return beside(own, {other.words: play(bench, other) for other in at[1:]})
+
+        REGISTERED.append(Experiment(name, place, shows, played, seeds, timed))
+        return played
 
     return register
 
@@ -111,6 +124,11 @@ class Bench:
     tell: Tell = lambda what: None  # called with the current step
     # comparisons by their arguments, shared between experiments
     made: dict[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of all runs."""
+        return list(range(self.first, self.first + self.runs))
 
     def length(self, default: int, full: int) -> int:
         """Return the number of slots to play."""

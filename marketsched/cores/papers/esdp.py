@@ -10,7 +10,7 @@ machine hardly moves. Still no two runs give the same figures.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from marketsched.papers.runs import (
     Found,
     Over,
     Panel,
+    Register,
     averages_at,
     beside,
     curve_panel,
@@ -60,7 +61,7 @@ COMPILED = "compiled, the dynamic program is the smaller part of a slot"
 UTILITY = "utility per slot"
 
 
-def _figure(number: str, shows: str, **more: Any) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+def _figure(number: str, shows: str, **more: Any) -> Register:
     """Make a function the experiment of a figure, or of several."""
     place = f"Fig. {number}" if number.isdigit() else f"Figs. {number}"
     return experiment(f"esdp-fig{number.split()[0]}", f"ESDP paper, {place}", shows, **more)
@@ -130,7 +131,7 @@ class Timed:
 def _figure_5(bench: Bench) -> Found:
     """Microseconds per slot over the scale of the graph, and over delta."""
     slots, rows = bench.length(1000, 2000), []
-    for seed in range(bench.first, bench.first + bench.runs):
+    for seed in bench.seeds:
         bench.tell(f"seed {seed}")
         for words, (key, values, _) in VARIED.items():
             rows += [{"seed": seed, "key": words, "value": str(v), **_timed(seed, {key: v}, slots)} for v in values]

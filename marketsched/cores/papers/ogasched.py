@@ -6,9 +6,8 @@ that ratio exists in seeds, too, in which a baseline's total is negative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from marketsched.papers.runs import (
     Found,
     Over,
     Panel,
+    Register,
     averages_at,
-    beside,
     best_of,
     curve_panel,
     experiment,
@@ -78,19 +77,9 @@ THEORY = Setting(
 )
 
 
-def _figure(
-    name: str, place: str, shows: str
-) -> Callable[[Callable[[Bench, Setting], Found]], Callable[[Bench], Found]]:
-    """Make an experiment of a function of a setting: as in the paper, and beside it with the step of the theory."""
-
-    def register(play: Callable[[Bench, Setting], Found]) -> Callable[[Bench], Found]:
-        @wraps(play)
-        def played(bench: Bench) -> Found:
-            return beside(play(bench, TABLE_1), {THEORY.words: play(bench, THEORY)})
-
-        return experiment(f"ogasched-{name}", f"OgaSched paper, {place}", shows)(played)
-
-    return register
+def _figure(name: str, place: str, shows: str) -> Register:
+    """Make a function of a setting an experiment: as in the paper, and beside it with the step of the theory."""
+    return experiment(f"ogasched-{name}", f"OgaSched paper, {place}", shows, at=(TABLE_1, THEORY))
 
 
 def because(found: Comparison, others: Sequence[str] = ()) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,19 @@ import pandas as pd
 from marketsched.comparisons.comparing import Comparison
 from marketsched.mechanisms.allocation.opm.primal_dual import theory_steps
 from marketsched.papers.claims import CheckedClaim, mean, printed_ratio, ratio
-from marketsched.papers.runs import Array, Bench, Found, Line, Over, Panel, beside, experiment, leads, mean_line, totals
+from marketsched.papers.runs import (
+    Array,
+    Bench,
+    Found,
+    Line,
+    Over,
+    Panel,
+    Register,
+    experiment,
+    leads,
+    mean_line,
+    totals,
+)
 
 LEAD, BLIND, FAIR, DEADLINE = POLICIES = ("opm", "opm:estimate=false", "fair", "deadline-aware")
 NAME = "opm-default"
@@ -72,19 +83,9 @@ CROWDED = Load("93 times the load", 5.0, 200, 1000)
 SPARSE = Load("0.46 times the load", 0.025, 200, 4000)
 
 
-def _figure(
-    name: str, place: str, shows: str, besides: Sequence[Load] = (CROWDED,)
-) -> Callable[[Callable[[Bench, Load], Found]], Callable[[Bench], Found]]:
-    """Make an experiment of a function of a load: at that of Fig. 1b, and beside it at others."""
-
-    def register(play: Callable[[Bench, Load], Found]) -> Callable[[Bench], Found]:
-        @wraps(play)
-        def played(bench: Bench) -> Found:
-            return beside(play(bench, PINNED), {at.words: play(bench, at) for at in besides})
-
-        return experiment(f"opm-{name}", f"OPM paper, {place}", shows)(played)
-
-    return register
+def _figure(name: str, place: str, shows: str, besides: Sequence[Load] = (CROWDED,)) -> Register:
+    """Make a function of a load an experiment: at that of Fig. 1b, and beside it at others."""
+    return experiment(f"opm-{name}", f"OPM paper, {place}", shows, at=(PINNED, *besides))
 
 
 def _over(bench: Bench, at: Load, betas: Sequence[float], *, light: bool = False) -> Over:

@@ -92,7 +92,7 @@ def _algorithm_1(bench: Bench) -> Found:
     """In how many columns (an instance and a type) of OgaSched's steps the printed procedure does not project."""
     slots = bench.length(20, 20)
     shares = []
-    for seed in range(bench.first, bench.first + bench.runs):
+    for seed in bench.seeds:
         bench.tell(f"seed {seed}")
         world = Scenario.load(OGASCHED).with_changes(*TABLE_1.changes).cluster.world(seed)
         cluster, columns = world.cluster, world.cluster.layout.columns
@@ -119,7 +119,7 @@ def _algorithm_1(bench: Bench) -> Found:
     ):
         words = f"share of columns in which Algorithm 1 as printed {text}"
         rows.append(mean(words, "Section 3.2", "at most", 0.0, values, setting=setting))
-    seeds = list(range(bench.first, bench.first + bench.runs))
+    seeds = bench.seeds
     lines = [Line("not the projection", seeds, apart.tolist()), Line("more than required", seeds, over.tolist())]
     runs = pd.DataFrame({"seed": seeds, "not_projected": apart, "over_requirement": over})
     return Found(rows, [Panel("Algorithm 1", "seed", "share of columns", lines)], f"{slots} slots", runs)
@@ -163,15 +163,15 @@ def _opm(bench: Bench) -> Found:
     rng = np.random.default_rng(np.random.SeedSequence([bench.first, 2]))
     prices, rates = rng.uniform(0.3, 1.0, 10), rng.uniform(0.1, 1.0, 10)
     cases = (
-        ("OPS", "Theorem 2", "Theorem 2, with the constants of Theorem 3", [1.5], [PowerUtility(3.0, 0.5)]),
-        ("OPM, five jobs", "Corollary 1", "Theorem 3", [0.3] * 5, [PowerUtility(3.0, 0.5)] * 5),  # as much together
+        ("OPS", "Theorem 2", "Theorem 2, with the constants of Theorem 3", [1.5]),
+        ("OPM, five jobs", "Corollary 1", "Theorem 3", [0.3] * 5),  # as much together
     )
     rows: list[CheckedClaim] = []
     regrets, fits, tables = {}, {}, []
-    for label, source, fit_source, budgets, utilities in cases:
+    for label, source, fit_source, budgets in cases:
         bench.tell(label)
         grown = whole_horizon_growth(
-            prices, rates, budgets, utilities, horizons, seeds=bench.runs, confidence=DELTA, rng=rng
+            prices, rates, budgets, PowerUtility(3.0, 0.5), horizons, seeds=bench.runs, confidence=DELTA, rng=rng
         )
         text = f"{label}, exponent x of regret ~ T^x (the logarithm in OPM (24) adds to 1/2)"
         own = float(np.polyfit(np.log(horizons), np.log(grown.regret_scales), 1)[0])
@@ -184,14 +184,14 @@ def _opm(bench: Bench) -> Found:
         text = f"{label}, Fit_T over its bound OPM (74), the largest of T = {', '.join(map(str, horizons))}"
         rows.append(mean(text, fit_source, "at most", 1.0, (grown.fits / grown.fit_bounds).max(axis=1)))
         regrets[label], fits[label] = (horizons, grown.regrets), (horizons, grown.fits)
-        tables.append(_points(label, bench.first, grown))
+        tables.append(_points(label, bench.first, horizons, grown))
     panels = [_panel("regret", regrets), _panel("fit", fits, "Fit_T, credits")]
     sizes = f"10 machines, up to {longest} slots, delta = {DELTA:g}"
     return Found(rows, panels, sizes, pd.concat(tables, ignore_index=True))
 
 
-def _points(label: str, first: int, grown: WholeHorizonGrowth) -> pd.DataFrame:
+def _points(label: str, first: int, slots: list[int], grown: WholeHorizonGrowth) -> pd.DataFrame:
     """Return a row for each seed and horizon."""
     seeds, horizons = (x.ravel() for x in np.indices(grown.regrets.shape))
-    columns = {"seed": first + seeds, "slots": grown.horizons[horizons]}
+    columns = {"seed": first + seeds, "slots": np.array(slots)[horizons]}
     return pd.DataFrame({"policy": label, **columns, "regret": grown.regrets.ravel(), "fit": grown.fits.ravel()})

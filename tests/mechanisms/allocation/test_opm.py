@@ -128,7 +128,7 @@ def test_without_strict_budgets_the_multipliers_keep_them_and_fit_is_reported():
     spent = np.array([(decisions == 0).sum(), (decisions == 1).sum()])
     assert opm.fit == spent.sum() - 5000.0
     assert opm.excess == np.maximum(spent - [4000, 1000], 0).sum()
-    assert opm.fit <= fit_bound([4000.0, 1000.0], [2000, 2000], 5, 0.05)
+    assert opm.fit <= fit_bound(np.array([4000.0, 1000.0]), 2000, 5, 0.05)
     assert opm.spent(1) == spent[1]
 
 
