@@ -9,8 +9,13 @@ from marketsched.mechanisms.registry import get, names
 from marketsched.mechanisms.signatures import parameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = ("README.md", "docs/*.md", "examples/**/*.*", "benchmarks/*.py", "marketsched/**/*.yaml")
-FILES = [path for pattern in PLACES for path in ROOT.glob(pattern) if path.suffix in {".md", ".yaml", ".py", ".ipynb"}]
+PLACES = ("README.md", "docs/*.md", "docs/*.csv", "examples/**/*.*", "benchmarks/*.py", "marketsched/**/*.yaml")
+FILES = [
+    path
+    for pattern in PLACES
+    for path in ROOT.glob(pattern)
+    if path.suffix in {".md", ".csv", ".yaml", ".py", ".ipynb"}
+]
 
 
 @pytest.fixture(scope="module")
