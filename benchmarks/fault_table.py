@@ -19,18 +19,19 @@ from typing import Any
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+from faults import all_faults
 from marketsched.truthfulness import check_mechanism, check_truthful
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.searches.screened import Gain
-from planted_faults import all_faults, market, registered  # type: ignore[import-not-found]
+from planted_faults import market, registered  # type: ignore[import-not-found]
 
 COLUMNS = ("fault", "status", "audit", "check_truthful", "check_mechanism", "seconds")
 
 
 def found_by_audit(fault: str, plays: int, seed: int) -> tuple[int, str]:
     """Return the exit status of an audit within so many plays, and what it found, in words."""
-    whole = audit(market(), [registered(fault)], plays=plays, budget=None, seed=seed, per_owner=True)
+    whole = audit(market(), [registered(fault, all_faults())], plays=plays, budget=None, seed=seed, per_owner=True)
     (one,) = whole.mechanisms
     return whole.status, _words(one)
 

@@ -102,9 +102,6 @@ def test_a_clock_a_day_ahead_stops_the_start_unless_it_is_told_to_catch_up(tmp_p
     service.stop()
 
 
-# -- snapshots ----------------------------------------------------------------------------------------------
-
-
 # -- the database's file ------------------------------------------------------------------------------------
 
 

@@ -237,19 +237,3 @@ def test_same_input_same_output_and_inputs_unchanged(name, seed):
     assert runs[0] == runs[1]
     assert pickle.dumps(rows) == before
     assert pickle.loads(pickle.dumps(runs[0])) == runs[0]
-
-
-@every_mechanism
-@settings(max_examples=many(15))
-@given(seed=seeds)
-def test_what_happens_later_changes_nothing_earlier(name, seed):
-    """Decisions up to round 4 are the same whether or not anything is submitted or arrives after it."""
-    rows = random_jobs(seed)
-    early = [(sow, a if a is not None and a <= 4 else None, d) for sow, a, d in rows if sow.birth <= 4]
-
-    def until_round_4(said):
-        events = [x for x in said if hasattr(x, "kind") and x.round <= 4]
-        return events, [x for x in said if not hasattr(x, "kind")][: len(early)]
-
-    full, short = (play(get_mechanism(name, **parameters_of(name, rows)), jobs)[0] for jobs in (rows, early))
-    assert until_round_4(full) == until_round_4(short)

@@ -220,11 +220,6 @@ def test_completing_a_job_that_is_removed_in_that_very_round_changes_nothing():
     ]
 
 
-def test_a_crowded_round_still_takes_a_correct_complete():
-    start = [*CROWD[:1], arrive(1, "A", signal=3), *CROWD[1:]]
-    assert story([*start, complete(3, "A"), end(9)])[-2:] == [(3, "cancel", "B"), (3, "complete", "A")]
-
-
 def test_an_arrival_of_a_cancelled_job_is_ignored_once():
     crowd = [
         submit(1, "A", sow((2, 2, 1.0), nodes=2)),
@@ -430,12 +425,6 @@ SAVING = {
 def test_a_checkpoint_that_is_no_checkpoint_is_refused(checkpoint, said):
     with pytest.raises(InvalidReportError, match=said):
         sow_from_json(1, SAVING | {"checkpoint": checkpoint})
-
-
-def test_a_slip_in_a_name_is_said_and_not_that_the_name_is_missing():
-    slip = {"concurency" if name == "concurrency" else name: x for name, x in SAVING.items()}
-    with pytest.raises(InvalidReportError, match=r"sow\.concurency.*unknown field.*did you mean 'concurrency'"):
-        sow_from_json(1, slip)
 
 
 def test_a_checkpoint_without_a_cost_is_read():

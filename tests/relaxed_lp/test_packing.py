@@ -191,9 +191,6 @@ def test_a_missing_solver_is_an_error_that_says_what_to_do(monkeypatch):
     refused(lambda: program.solve(supply), "does not find its solver HIGHS", error=SolverError)
 
 
-# -- compiled once -----------------------------------------------------------------------------------------
-
-
 # -- ends --------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,6 @@ from marketsched.mechanisms import (
     LinearValue,
     StatementLaw,
     StatementOfWork,
-    TableValue,
 )
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.relaxed_lp import Tasks, tasks_of_jobs, tasks_of_laws, tasks_of_plans, tasks_of_reports
@@ -42,17 +41,6 @@ def check_shape(tasks):
     assert (np.diff(tasks.offsets) > 0).all() and (tasks.values > 0).all()
     for part in np.split(tasks.starts, tasks.offsets[1:-1]) if tasks.n_tasks else []:
         assert (np.diff(part) > 0).all()
-
-
-def test_tasks_of_a_report_by_hand():
-    sow = StatementOfWork(1, 2, TableValue({4: 8.0, 6: 2.0}), [(2, 2, 0.25), (3, 1, 0.5), (3, 9, 0.25)])
-    tasks = tasks_of_reports([sow], horizon=5)
-    assert rows_of(tasks) == [
-        (0, 2, 2, 2.0, 0.25, 2, 8.0),
-        (0, 2, 2, 2.0, 0.25, 4, 2.0),  # round 3 is left out: the table lists nothing for time 5
-        (0, 3, 1, 2.0, 0.5, 3, 8.0),
-        (0, 3, 1, 2.0, 0.5, 5, 2.0),
-    ]
 
 
 @pytest.mark.parametrize("seed", range(many(40)))
@@ -169,12 +157,6 @@ def test_thinned_keeps_evenly_spread_starts(sizes, k):
         if k > 1:
             assert np.abs(kept - np.arange(k) * (n - 1) / (k - 1)).max() <= 0.5
     assert set(rows_of(thin)) <= set(rows_of(tasks))
-
-
-def test_thinned_to_one_and_two_starts():
-    tasks = tasks_of_reports([StatementOfWork(1, 1, LinearValue(9.0, 2, 1.0, 9), [(1, 1, 1.0)])], 20)
-    assert tasks.thinned(1).starts.tolist() == [1]
-    assert tasks.thinned(2).starts.tolist() == [1, 8]
 
 
 def test_thinned_by_request_of_a_law():

@@ -151,17 +151,6 @@ def test_theorem_fua_on_random_families():
     sweep(np.random.default_rng(0), many(500))
 
 
-def test_theorem_fua_at_scale():
-    rng = np.random.default_rng(2)
-    n, rounds, unit, longest = 20_000, 3000, 8, 100
-    arrays = random_family(rng, n, rounds, unit, longest, lambda n: rng.random(n))
-    bundles = fractional_unit_allocation(*arrays, max_concurrency=unit, max_duration=longest)
-    bundles.verify()
-    first, last, width, weight, _ = arrays
-    change = np.bincount(first, width * weight / unit, rounds + 2) - np.bincount(last + 1, width * weight / unit)
-    assert (bundles.overlap(rounds) <= 2 * np.cumsum(change)[1 : rounds + 1] + height_of(longest) + 2).all()
-
-
 # -- rounding ----------------------------------------------------------------------------------------------
 
 
@@ -200,27 +189,6 @@ def test_heavy_outcomes_are_split(weight):
     assert bundles.value.sum() == pytest.approx(3 * weight, rel=1e-12)
     assert set(bundles.first.tolist()) == {2}
     bundles.verify()
-
-
-def test_outcomes_of_weight_zero_are_in_no_bundle():
-    bundles = fractional_unit_allocation(
-        [1, 1, 2], [9, 2, 2], [1, 1, 1], [0.0, 0.5, 0.0], [7, 2, 7], max_concurrency=1, max_duration=9
-    )
-    assert bundles.members.outcome.tolist() == [1]
-    assert (bundles.first.tolist(), bundles.last.tolist(), bundles.value.tolist()) == ([1], [2], [1.0])
-
-
-def test_the_order_of_outcomes_does_not_matter():
-    """Unless they have the same rounds: then they go by their number."""
-    rng = np.random.default_rng(3)
-    first, length = np.divmod(rng.choice(45 * 16, 200, replace=False), 16)
-    arrays = first + 1, first + 1 + length, rng.integers(1, 4, 200), rng.random(200), rng.random(200)
-    shuffled = rng.permutation(200)
-    one = fractional_unit_allocation(*arrays, max_concurrency=3, max_duration=16)
-    other = fractional_unit_allocation(*(a[shuffled] for a in arrays), max_concurrency=3, max_duration=16)
-    assert shuffled[other.members.outcome].tolist() == one.members.outcome.tolist()
-    assert other.members.share.tolist() == one.members.share.tolist()
-    assert other.first.tolist() == one.first.tolist()
 
 
 # -- other packings (G6) -----------------------------------------------------------------------------------

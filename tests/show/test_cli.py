@@ -67,12 +67,6 @@ def test_alone_it_shows_help_and_a_next_step():
     assert call("--version").stdout.startswith("marketsched 0.")
 
 
-@pytest.mark.parametrize("command", [["run"], ["replay"], ["scenarios"], ["traces"], ["traces", "verify"]])
-def test_every_command_has_help(command):
-    found = call(*command, "--help", env={"TERMINAL_WIDTH": "200"})
-    assert found.exit_code == 0 and "Usage:" in found.stdout
-
-
 def test_a_run_writes_everything_and_prints_its_summary(here):
     found = call("run", "small.yaml", "--seed", 3, "--out", "out/deep")
     assert found.exit_code == 0 and found.stderr == ""

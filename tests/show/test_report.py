@@ -15,7 +15,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.kinds import kind_names
 from marketsched.results.result import Result, load
 from marketsched.show.cli import app
-from marketsched.show.reports.page import report_page, write_report
+from marketsched.show.reports.page import report_page
 from marketsched.study.sweeps.table import arrow_table
 from report_page_reader import Page
 from stored_results import stored
@@ -304,15 +304,6 @@ def test_a_damaged_folder_is_one_clear_line(copy, kind, name, change):
     assert sorted(folder.iterdir()) == before
 
 
-def test_every_truncation_of_a_table_is_noticed(copy):
-    folder = copy("sweep")
-    whole = (folder / "results.parquet").read_bytes()
-    for length in range(0, len(whole), 97):
-        (folder / "results.parquet").write_bytes(whole[:length])
-        with pytest.raises(InvalidParameterError, match=r"results.parquet is damaged"):
-            report_page(folder)
-
-
 @pytest.mark.parametrize(("kind", "name"), [("market", "summary.json"), ("cluster", "summary.parquet")])
 def test_a_missing_file_is_named(copy, kind, name):
     folder = copy(kind)
@@ -343,17 +334,3 @@ def test_nothing_but_a_report_is_replaced(copy, tmp_path):
     for out, words in [(tmp_path, "Is a directory"), (tmp_path / "no" / "page.html", "No such file")]:
         done = call("report", folder, "--out", out)
         assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_a_full_disk_leaves_the_earlier_report(copy, monkeypatch):
-    folder = copy("market")
-    before = write_report(folder).read_bytes()
-    names = sorted(folder.iterdir())
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("marketsched.results.output.os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_report(folder)
-    assert (folder / "report.html").read_bytes() == before and sorted(folder.iterdir()) == names

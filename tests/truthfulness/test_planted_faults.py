@@ -1,6 +1,5 @@
 """A few cells of the table of planted faults (`benchmarks/fault_table.py`): what finds them, and what does not."""
 
-import numpy as np
 import pytest
 
 from marketsched.config.scenario import Scenario
@@ -8,7 +7,7 @@ from marketsched.truthfulness import check_mechanism
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from planted_faults import PLANTED, all_faults, market, registered
+from planted_faults import PLANTED, market, registered
 
 
 def screened(mechanism, plays=600):
@@ -35,9 +34,3 @@ def test_a_price_that_quotes_move_is_found_by_the_check_of_quotes_alone():
     assert screened(registered("quotes move the price")).best_ex_post is None
     report = check_mechanism(PLANTED["quotes move the price"], n_markets=2)
     assert [one.name for one in report.failed] == ["quotes change nothing"]
-
-
-def test_all_faults_are_mechanisms_of_the_same_sizes():
-    sizes = {"capacity": 4, "horizon": 9, "max_concurrency": 2, "max_duration": 3, "max_value": 10.0, "max_delay": 6}
-    made = [build(**sizes, rng=np.random.default_rng(0)) for build in all_faults().values()]
-    assert len(made) == 26 and {mechanism.capacity for mechanism in made} == {4}

@@ -41,11 +41,6 @@ def test_a_small_file(tmp_path, name, end, line_end):
     assert table["wait_s"].isna().tolist() == [False, False, False, True]
 
 
-def test_a_file_named_itself(tmp_path):
-    path = write(tmp_path, name="another.csv")
-    assert len(read_jobs(path)) == 4
-
-
 def test_no_rows(tmp_path):
     path = write(tmp_path, rows=[])
     with pytest.raises(TraceError, match=rf"^{path} has a header and no rows: expected at least one row$"):
@@ -82,13 +77,6 @@ def test_a_malformed_row_is_named(tmp_path, row, said, before):
         read_jobs(tmp_path)
 
 
-@pytest.mark.parametrize("rows_a_block", [1, 2, 3, 100])
-def test_a_malformed_row_is_named_in_any_block(tmp_path, rows_a_block):
-    path = write(tmp_path, rows=[*ROWS, "1,5,0,604.05,1.5,60.25,oops"])
-    with pytest.raises(TraceError, match=rf"^{path}:6: end_event = 'oops'"):
-        list(stream_table(path, JOBS, rows_a_block))
-
-
 @pytest.mark.parametrize("header", ["", "user,group", HEADER.replace("user", "usr"), HEADER + ",more"])
 def test_another_header(tmp_path, header):
     path = write(tmp_path, header=header)
@@ -107,17 +95,6 @@ def test_two_rows_that_lend_each_other_a_field(tmp_path):
     """The number of commas is right, the rows are not."""
     write(tmp_path, rows=["1,5,0,604.05,1.5,60.25,4,7", "1,5,0,604.05,1.5,60.25"])
     refused(lambda: read_jobs(tmp_path), ":2: 8 fields", error=TraceError)
-
-
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.999])
-def test_a_truncated_gzip(tmp_path, share):
-    rng = np.random.default_rng(0)
-    rows = [f"{u},5,0,{s:.2f},1.5,60.25,4" for u, s in zip(rng.integers(0, 99, 5000), rng.random(5000), strict=True)]
-    path = write(tmp_path, rows=rows, name="google2011_jobs_29d.csv.gz")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(TraceError, match=rf"^{path}: the gzip file is cut short: expected a complete one$"):
-        read_jobs(tmp_path)
 
 
 def test_blocks_before_the_cut_are_delivered(tmp_path):

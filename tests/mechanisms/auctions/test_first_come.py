@@ -24,13 +24,11 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import (
     best_first_come,
     best_first_come_served,
-    best_flat,
     first_come_served,
     first_come_welfare,
 )
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.realised import RealisedJobs
-from marketsched.worlds.synthetic import synthetic_pipelines
 from refusals import refused
 
 LIMITS = {"max_concurrency": 2, "max_duration": 4, "max_value": 50.0, "max_delay": 12}
@@ -193,23 +191,6 @@ def test_best_price_beats_a_fine_grid_of_prices(search):
     assert best_first_come(table, 3, HORIZON, **search).welfare >= 0.99 * grid
 
 
-@pytest.mark.compiled
-def test_a_coarse_search_finds_nearly_the_same_price_with_a_third_of_the_plays():
-    day = synthetic_pipelines(rng=1)
-    sizes = {"horizon": day.horizon, "max_delay": day.max_delay, "max_duration": day.max_duration}
-    table, tried = RealisedJobs.of_columns(day.jobs.columns(day.max_delay), **sizes), []
-
-    def served_at(price):
-        tried.append(price)
-        return first_come_welfare(table, day.capacity // 2, day.horizon, price)
-
-    ends = np.array([0.01, 100.0])
-    best, plays = best_flat(served_at, ends), len(tried)
-    coarse = best_flat(served_at, ends, 16, 0, 1.02)
-    assert coarse.welfare >= 0.999 * best.welfare > served_at(0.0).welfare
-    assert len(tried) - plays < plays / 3
-
-
 @pytest.mark.parametrize("within", [1.0, math.nan, -2.0])
 def test_a_ratio_that_leaves_nothing_to_find_is_refused(within):
     with pytest.raises(InvalidParameterError, match="within"):
@@ -296,18 +277,6 @@ def test_the_compiled_rule_meets_durations_as_the_mechanism_does(jobs, capacity,
     assert found.welfare == pytest.approx(welfare)
     assert found.revenue == pytest.approx(sum(payments.values()))
     assert np.count_nonzero(found.starts) == len(payments)
-
-
-def test_where_durations_are_revealed_the_two_compiled_rules_agree():
-    rng = np.random.default_rng(8)
-    jobs = [job(1, int(a), int(d), DeadlineValue(float(v), 14)) for a, d, v in rng.integers(1, 5, (30, 3))]
-    for price in (0.0, 0.4, 1.3):
-        known, played = (
-            first_come_welfare(realised(jobs), 2, HORIZON, price),
-            first_come_served(*served(jobs), price),
-        )
-        assert played.welfare == known.welfare and played.revenue == pytest.approx(known.revenue, rel=1e-12)
-    assert best_first_come_served(*served(jobs)).welfare == best_first_come(realised(jobs), 2, HORIZON).welfare
 
 
 def test_the_best_price_where_durations_are_hidden_is_found_without_knowing_them():

@@ -126,25 +126,6 @@ def test_one_purse_pays_for_all_pools_and_promises_nothing():
         assert each.spent.sum() and set(market.tables()["purses"]["pool"]) == {"all"}
 
 
-def test_a_pool_that_is_sought_more_costs_more_and_all_credits_buy_all_nodes():
-    weights = PoolWeights(CLUSTER)
-    options = options_of([Shape({"cpu": 1, "gpu": 1}, {"a": (4,)})], CLUSTER)
-    weights.learn(options, np.array([4.0]))
-    weights.renew(7)
-    assert weights.of_pool.tolist() == [1.0, 1.0]  # in one of eight rounds
-    for now in range(8, 800, 8):
-        weights.renew(now)
-        assert weights.of_pool @ [2, 2] == pytest.approx(4)
-    # nothing but pool a is sought: its pressure is the largest, that of c at the least
-    assert weights.of_pool == pytest.approx([2 / 1.0025, 2 * 0.0025 / 1.0025])
-    wide = options_of([Shape({"cpu": 8}, {"a": (3,), "c": (3,)})], CLUSTER)
-    for _ in range(3000):
-        weights.learn(wide, np.array([3.0, 3.0]))
-    for now in range(8, 800, 8):
-        weights.renew(now)
-    assert weights.of_pool == pytest.approx([1, 1], abs=1e-3)  # spread by capacity, which is equal
-
-
 def test_weights_follow_what_jobs_that_have_left_asked_for():
     """Pool a has 16 cores and 4 GPUs, c 16 cores; a pool's pressure is that of its most sought resource."""
     rng, weights, work, expected = np.random.default_rng(4), PoolWeights(CLUSTER), np.zeros((2, 2)), np.ones(2)

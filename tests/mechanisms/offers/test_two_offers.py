@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bid_price_markets import keeping
 from draws import many
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -199,19 +198,6 @@ def test_paying_for_runs_that_are_stopped_would_be_caught():
 
     markets = (random_jobs(seed) for seed in range(30))
     assert any(gains(job, jobs) for jobs in markets for job in jobs[::7])
-
-
-def test_the_menu_says_what_was_announced_and_no_report_moves_it():
-    jobs = random_jobs(3)
-    market = keeping(market_of(jobs, Chosen))
-    played(market, jobs)
-    name = jobs[25].name
-    rng = np.random.default_rng(0)
-    for lie in lies_about(jobs[25], rng):
-        other = keeping(market_of(jobs, Chosen))
-        played(other, jobs, {name: lie}, last=lie.birth)
-        assert other.menu_at_arrival(name) == market.menu_at_arrival(name)
-    assert market.menu_at_arrival(name) != market.menu_at_arrival(jobs[5].name)
 
 
 LIMITS = {"max_concurrency": 2, "max_duration": 9, "max_value": 99.0, "max_delay": 30}

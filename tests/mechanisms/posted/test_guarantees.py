@@ -120,22 +120,6 @@ def test_nothing_is_proven_where_a_legal_value_lies_outside_of_the_price_curve()
     assert len(sold) >= 6 and sum(sold) < 8 * 1000.0 / 100
 
 
-def test_capacities_of_the_recorded_market():
-    # Google, two days: S = 148 rounds, c_max = 4, D_max = 48, V_max = 7680, calibrated prices.
-    constants = guarantees(
-        max_concurrency=4, max_duration=48, max_value=7680, max_delay=148, epsilon=0.1, floor=0.001, ceiling=20.0
-    )
-    assert constants.smallest_capacity == 31258
-    assert constants.sufficient_capacity == 133710  # 133,709.9 before rounding up
-    assert constants.samples == pytest.approx(4e12, rel=0.1)
-
-
-def test_smallest_faithful_market():
-    constants = guarantees(max_concurrency=1, max_duration=12, max_value=10.0, max_delay=48, epsilon=0.4)
-    assert constants.smallest_capacity == 199
-    assert constants.samples == pytest.approx(2.5e5, rel=0.02)
-
-
 # -- Lemma C -----------------------------------------------------------------------------------------------
 
 
