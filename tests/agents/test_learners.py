@@ -92,28 +92,6 @@ def test_expected_regret_of_exp3_is_within_the_theorem(known):
     assert np.mean(regrets) - reach > 0  # the sequence is not easy
 
 
-def test_the_estimated_losses_of_exp3_are_unbiased():
-    rng, n = np.random.default_rng(3), 4
-    utilities = np.array([0.1, 0.4, 0.8, 0.5])
-    estimates = []
-    for _ in range(4000):
-        learner = Exp3(n)
-        draw = learner.choose(rng)
-        learner.learn(draw, utilities[draw.action])
-        estimates.append(learner._lost.copy())
-    mean, reach = np.mean(estimates, axis=0), 4 * stats.sem(estimates, axis=0)
-    assert (np.abs(mean - (1 - utilities)) < reach).all()
-
-
-def test_ucb1_tries_every_action_first():
-    learner, rng, seen = Ucb1(5), np.random.default_rng(0), []
-    for _ in range(5):
-        draw = learner.choose(rng)
-        seen.append(draw.action)
-        learner.learn(draw, 0.5)
-    assert sorted(seen) == list(range(5))
-
-
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_draws_follow_the_probabilities(name):
     learner, rng = make_learner(name, 3), np.random.default_rng(2)
@@ -209,16 +187,6 @@ def test_bounds_on_regret_are_numbers_of_the_theorems():
         assert kind(4, horizon=100).regret_bound(101) == math.inf
         assert kind(4, horizon=100).regret_bound(7) == kind(4, horizon=100).regret_bound(100)
     assert Exp3(1, horizon=9).regret_bound(9) == 0.0 and Ucb1(3).regret_bound(5) == math.inf
-
-
-def test_adahedge_settles_on_an_action_that_stands_out():
-    learner = AdaHedge(5)
-    hedge = Hedge(5, low=-10, high=10)
-    for _ in range(100):
-        for one in (learner, hedge):
-            one.learn(NOTHING, [0.5, 0.5, 0.9, 0.5, 0.5])
-    assert learner.probabilities[2] > 0.999
-    assert hedge.probabilities[2] < 0.9  # cautious: the range it was told is wide
 
 
 @pytest.mark.parametrize(

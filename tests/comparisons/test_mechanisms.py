@@ -199,13 +199,6 @@ def test_who_ran_when_is_kept_of_a_log_for_one_seed(log_file):
 # -- what is known of each ---------------------------------------------------------------------------------
 
 
-def test_rows_state_what_is_known_of_truth():
-    found = compare(SIX_FOR_FIVE, ["bid-price", "pay-as-bid", "vcg", "exponential"], runs=1, optimum_seconds=0)
-    assert found.summary["truthful"].tolist() == ["proved", "fails", "fails", "up to regret"]
-    lies = ["", "a part of its value", "says 1, is worth 5: gains 5 credits", ""]  # over several rounds vcg is none
-    assert found.summary["truthful_but"].tolist() == lies
-
-
 def test_what_is_promised():
     hidden = {**SIX_FOR_FIVE, "workload": {**SIX_FOR_FIVE["workload"]}}
     points = [{"arrival": 1, "duration": d, "probability": 0.5, "signal": None} for d in (1, 2)]

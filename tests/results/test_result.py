@@ -169,22 +169,3 @@ def test_a_folder_that_holds_no_result_is_refused(tmp_path):
 def test_a_kind_nothing_is_known_of_loads_all_the_same(tmp_path):
     a_result().save(tmp_path / "run")
     assert kind_of("notes").title == "results" and load(tmp_path / "run").view() is None
-
-
-def test_a_folder_has_tables_texts_and_pictures_and_each_must_be_there(tmp_path, market):
-    market.save(tmp_path / "run")
-    names = {
-        "events.parquet",
-        "jobs.parquet",
-        "rounds.parquet",
-        "summary.json",
-        "scenario.yaml",
-        "figure.png",
-        "meta.json",
-    }
-    assert names <= {path.name for path in (tmp_path / "run").iterdir()}
-    assert (tmp_path / "run" / "figure.png").read_bytes()[1:4] == b"PNG"
-    assert (tmp_path / "run" / "scenario.yaml").read_text() == market.texts["scenario.yaml"]
-    (tmp_path / "run" / "jobs.parquet").unlink()
-    with pytest.raises(InvalidParameterError, match=r"has no jobs.parquet: expected all files of a market run"):
-        load(tmp_path / "run")

@@ -1,7 +1,6 @@
 """Bad input, from the outside: one clear line, exit status 2, and nothing half-written."""
 
 import gzip
-import json
 
 import pytest
 from typer.testing import CliRunner
@@ -90,25 +89,6 @@ def test_unknown_keys_of_a_configuration(here):
     assert line.startswith("bad.yaml: capacities: unknown key (did you mean 'capacity'?): known here are epsilon")
 
 
-@pytest.mark.parametrize(
-    ("bad", "part"),
-    [
-        ({"round": 2, "event": "end"}, "goes back"),
-        ('{"round": 5, "event": "arr', "not JSON"),
-        ("round 5, arrive", "not JSON"),
-    ],
-)
-def test_a_bad_log_is_a_reported_error(here, bad, part):
-    """In a log a faulty line does not end the command: it is answered, and the exit status is 1."""
-    log = [{"round": 3, "event": "end"}, bad, {"round": 4, "event": "end"}]
-    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in log)
-    (here / "events.jsonl").write_text(text)
-    found = CliRunner().invoke(app, ["replay", "config.yaml", "events.jsonl"])
-    assert found.exit_code == 1 and found.stderr == ""
-    (error,) = [json.loads(line) for line in found.stdout.splitlines()]
-    assert error["line"] == 2 and part in error["message"]
-
-
 @pytest.mark.slow_after(5)
 @pytest.mark.parametrize(
     ("arguments", "line"),
@@ -130,24 +110,6 @@ def test_a_bad_log_is_a_reported_error(here, bad, part):
 )
 def test_a_missing_file_or_folder(here, arguments, line):
     assert line in refused(here, *arguments)
-
-
-def test_a_truncated_gzip(here):
-    (here / "data").mkdir()
-    rows = "".join(f"{i},1,2,300,600,1,10,3,5\n" for i in range(50_000))
-    whole = gzip.compress(rows.encode())
-    (here / "data" / "google2011_jobs_29d.csv.gz").write_bytes(whole[: len(whole) // 2])
-    for arguments in (["run", "google-recurring", "--out", "out"], ["traces", "verify", "google-jobs"]):
-        line = refused(here, *arguments, "--data", "data")
-        assert "google2011_jobs_29d.csv.gz" in line
-
-
-def test_a_folder_that_is_not_a_run_is_never_replaced(here):
-    (here / "mine").mkdir()
-    (here / "mine" / "thesis.tex").write_text("years")
-    line = refused(here, "run", "market.yaml", "--out", "mine", "--force")
-    assert line == "mine holds other files and no meta.json: expected a new or empty folder"
-    assert (here / "mine" / "thesis.tex").read_text() == "years"
 
 
 @pytest.mark.parametrize(

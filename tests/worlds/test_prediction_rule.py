@@ -36,15 +36,6 @@ def test_quantile_and_mean():
 # --- the joint law ----------------------------------------------------------------------------------
 
 
-def test_the_heaviest_points_are_kept():
-    arrival = IntegerLaw(np.arange(5), np.array([0.1, 0.2, 0.4, 0.2, 0.1]))
-    duration = IntegerLaw(np.arange(1, 4), np.array([0.2, 0.5, 0.3]))
-    # .20 .12 .10 .10 .08 | .06 .06 .05 .05 ...: the five heaviest weigh .6
-    a, d, p = joint_law(arrival, duration, 5)
-    assert list(zip(a.tolist(), d.tolist(), strict=True)) == [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2)]
-    assert p == pytest.approx(np.array([0.1, 0.08, 0.2, 0.12, 0.1]) / 0.6)
-
-
 @given(
     st.lists(st.integers(1, 50), min_size=1, max_size=40),
     st.lists(st.integers(1, 50), min_size=1, max_size=40),
@@ -68,17 +59,6 @@ def test_no_point_left_out_is_heavier_than_one_kept(x, y, most):
 # --- a whole prediction -----------------------------------------------------------------------------
 
 
-def test_a_clockwork():
-    """Every 3,600 s, 700 s long (3 rounds): announced one period ahead, at the run before."""
-    past = history([3600 * k for k in range(1, 8)], [700] * 7)
-    made = predict(past, 6, PLAIN, origin=0.0)
-    assert (made.birth, made.birth_s, made.expected, made.early) == (73, 21600.0, 85, False)
-    assert sorted(set(made.arrivals.tolist())) == [84, 85, 86]
-    assert sorted(set(made.durations.tolist())) == [2, 3, 4]
-    law = dict(zip(zip(made.arrivals.tolist(), made.durations.tolist(), strict=True), made.probabilities, strict=True))
-    assert law[85, 3] == pytest.approx(0.64) and law[84, 3] == pytest.approx(0.08) and law[86, 4] == pytest.approx(0.01)
-
-
 def test_runs_without_an_end_do_not_count():
     past = history([3600 * k for k in range(1, 8)], [700.0] * 7)
     past = past._replace(ends=[*past.ends[:4], float("nan"), *past.ends[5:]], durations=[3, 3, 3, 3, 40, 3, 3])
@@ -91,18 +71,6 @@ def test_nothing_is_predicted_from_too_little():
     assert predict(past, 0, PLAIN, origin=0.0) is None
     never = past._replace(ends=[float("nan")] * 7)
     assert predict(never, 6, PLAIN, origin=0.0) is None
-
-
-def test_the_future_is_not_looked_at():
-    """What comes after the run, and how long the run takes, changes nothing."""
-    rng = np.random.default_rng(5)
-    submits = np.cumsum(rng.uniform(500, 900, 40)).tolist()
-    one = history(submits, rng.uniform(100, 2000, 40).tolist())
-    other = History(
-        submits[:21] + [s + 1e6 for s in submits[21:]], one.ends[:20] + [9e9] * 20, one.durations[:20] + [48] * 20
-    )
-    for left, right in zip(predict(one, 20, PLAIN, 0.0), predict(other, 20, PLAIN, 0.0), strict=True):
-        assert np.array_equal(left, right)
 
 
 # --- a slow, exact version of the rule's text ---------------------------------------------------------

@@ -1,6 +1,5 @@
 """Markets made of a recorded trace: a tiny trace by hand, and the real one against its known figures."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -126,11 +125,6 @@ def test_same_seed_same_market(tmp_path):
         assert left.truth.law.probabilities.tolist() == right.truth.law.probabilities.tolist()
         assert (left.arrival, left.duration) == (right.arrival, right.duration)
         assert left.tags["value_density"] != right.tags["value_density"] or left.tags["value_density"] in (1, 40)
-
-
-def test_a_workload_travels(tmp_path):
-    market = google_recurring(tiny_trace(tmp_path), rng=np.random.default_rng(3), parameters=ONE_DAY)
-    assert pickle.loads(pickle.dumps(market)) == market
 
 
 def test_load_and_peak_by_hand(tmp_path):

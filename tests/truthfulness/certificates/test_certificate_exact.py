@@ -225,17 +225,6 @@ def test_zeroing_what_the_threshold_covers():
     assert certify(busy_market(threshold=0.3), FLEXIBLE).regret_upper == 0.0
 
 
-class Blind(ExactOracle):
-    """Sees no failure ahead."""
-
-    def _fractions(self, concurrency, n_starts, n_durations):
-        return np.zeros((n_starts, n_durations))
-
-
-def test_an_oracle_in_error():
-    closes_at(certify(busy_market(oracle=Blind()), FLEXIBLE), 3.0)
-
-
 def capped_market():
     """The hard cap closes round 2 (1.2 of 2 nodes are committed), at a price far below what it is worth."""
     market = PostedPriceMechanism(
