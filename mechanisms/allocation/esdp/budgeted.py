@@ -17,7 +17,7 @@ order, which is what the limit of ever larger variances means.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -74,7 +74,7 @@ class BudgetedProblem:
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> _BudgetedTable:
+    ) -> SelectionTable:
         """Return the table for s = 0 .. s_max; arrays have shape (E,).
 
         ``values`` (>= 0) count towards s, and ``variances`` (finite, >= 0) are maximised. Channels that are ``unseen``
@@ -108,32 +108,19 @@ class BudgetedProblem:
             table[:, 0] = 0
             _lexicographic_table_kernel(counted, hidden, gains, requests, *shape, table, best, reach, decisions)
             counts = table[-1].astype(np.int64)
-        return _BudgetedTable(s_max, best[-1].copy(), counts, channels, counted, requests, self, decisions)
+
+        def read(s: int, marked: NDArray[np.bool_]) -> None:
+            _select_kernel(counted, requests, self._strides, decisions, self.n_cells - 1, s, marked)
+
+        return SelectionTable(s_max, best[-1].copy(), counts, channels, self.n_channels, read)
 
 
-class SelectionTable(ABC):
+class SelectionTable:
     """The optima of all budgets, and how to read back the selections that attain them; arrays have shape (s_max + 1,).
 
     ``finite`` is the sum of finite variances of each optimum, -inf where no selection reaches s; ``unseen`` the number
-    of its unseen channels, -1 there.
+    of its unseen channels, -1 there. ``read`` marks which of ``channels`` attain the optimum of s.
     """
-
-    def __init__(self, s_max: int, finite: NDArray[np.float64], unseen: NDArray[np.int64]) -> None:
-        beyond = s_max + 1 - len(finite)
-        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
-        self.finite = np.where(self.unseen >= 0, np.concatenate((finite, np.zeros(beyond))), -np.inf)
-
-    def choice(self) -> int:
-        """Return the budget s of ESDP (21); see `choose_budget`."""
-        return choose_budget(self.finite, self.unseen)
-
-    @abstractmethod
-    def selection(self, s: int) -> NDArray[np.bool_]:
-        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
-
-
-class _BudgetedTable(SelectionTable):
-    """Selections are read back from the decision bits."""
 
     def __init__(
         self,
@@ -141,39 +128,25 @@ class _BudgetedTable(SelectionTable):
         finite: NDArray[np.float64],
         unseen: NDArray[np.int64],
         channels: NDArray[np.intp],
-        values: NDArray[np.int64],
-        requests: NDArray[np.int64],
-        problem: BudgetedProblem,
-        decisions: NDArray[np.uint8],
+        n_channels: int,
+        read: Callable[[int, NDArray[np.bool_]], None],
     ) -> None:
-        super().__init__(s_max, finite, unseen)
-        self.n_feasible = len(finite)
-        self._channels, self._values, self._requests = channels, values, requests
-        self._problem, self._decisions = problem, decisions
+        beyond = s_max + 1 - len(finite)
+        self.unseen = np.concatenate((unseen, np.full(beyond, -1, dtype=np.int64)))
+        self.finite = np.where(self.unseen >= 0, np.concatenate((finite, np.zeros(beyond))), -np.inf)
+        self._channels, self._n_channels, self._read = channels, n_channels, read
+
+    def choice(self) -> int:
+        """Return the budget s of ESDP (21); see `choose_budget`."""
+        return choose_budget(self.finite, self.unseen)
 
     def selection(self, s: int) -> NDArray[np.bool_]:
-        """Return one selection."""
-        selection: NDArray[np.bool_] = self._select(np.array([s], dtype=np.int64))[0]
-        return selection
-
-    def selections(self) -> NDArray[np.bool_]:
-        """Return the selections of all s, shape (s_max + 1, E); no channel where s is infeasible."""
-        size = len(self.finite) * self._problem.n_channels
-        if size > self._problem.memory_limit:
-            raise TooLargeError(
-                f"selections of {len(self.finite)} budgets over {self._problem.n_channels} channels take "
-                f"{readable_size(size)}, the limit is {readable_size(self._problem.memory_limit)}: expected a smaller "
-                "s_max"
-            )
-        return self._select(np.arange(len(self.finite)))
-
-    def _select(self, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
-        chosen = np.zeros((len(sums), self._problem.n_channels), dtype=np.bool_)
-        feasible = np.flatnonzero(sums < self.n_feasible)
-        marked = np.zeros((len(feasible), len(self._channels)), dtype=np.bool_)
-        strides, last = self._problem._strides, self._problem.n_cells - 1
-        _select_kernel(self._values, self._requests, strides, self._decisions, last, sums[feasible], marked)
-        chosen[np.ix_(feasible, self._channels)] = marked
+        """Return the selection that attains the optimum of ``s``, shape (E,); none if s is infeasible."""
+        chosen = np.zeros(self._n_channels, dtype=np.bool_)
+        if self.unseen[s] >= 0:
+            marked = np.zeros(len(self._channels), dtype=np.bool_)
+            self._read(s, marked)
+            chosen[self._channels] = marked
         return chosen
 
 
@@ -269,7 +242,9 @@ def solve_budgeted(
     variances, unseen = _split_variance(variance, len(asked))
     table = problem.solve(values, variances, s_max, unseen=unseen)
     best = np.where(table.unseen > 0, np.inf, table.finite)
-    return BudgetedSolution(best, table.selections(), table.unseen, table.finite)
+    check_table((s_max + 1) * len(asked), memory_limit, s_max + 1, problem._capacities[:0])  # the selections
+    selections = np.array([table.selection(s) for s in range(s_max + 1)])
+    return BudgetedSolution(best, selections, table.unseen, table.finite)
 
 
 def _split_variance(variance: ArrayLike, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -120,16 +120,11 @@ def _lexicographic_table_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _select_kernel(values, requests, strides, decisions, cell, sums, selections):  # type: ignore[no-untyped-def]
-    """Mark in ``selections[i]`` the channels that attain ``best[cell, sums[i]]``, from the first channel on."""
-    offsets = np.zeros(values.size, np.int64)
+def _select_kernel(values, requests, strides, decisions, cell, s, selected):  # type: ignore[no-untyped-def]
+    """Mark in ``selected`` the channels that attain ``best[cell, s]``, from the first channel on."""
     for e in range(values.size):
-        for k in range(strides.size):
-            offsets[e] += requests[e, k] * strides[k]
-    for i in range(sums.size):
-        s, at = sums[i], cell
-        for e in range(values.size):
-            if (decisions[e, at >> 3, s] >> (at & 7)) & 1:
-                selections[i, e] = True
-                s = max(s - values[e], 0)
-                at -= offsets[e]
+        if (decisions[e, cell >> 3, s] >> (cell & 7)) & 1:
+            selected[e] = True
+            s = max(s - values[e], 0)
+            for k in range(strides.size):
+                cell -= requests[e, k] * strides[k]

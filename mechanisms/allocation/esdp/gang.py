@@ -169,7 +169,7 @@ class GangProblem:
         *,
         unseen: NDArray[np.bool_] | None = None,
         among: NDArray[np.bool_] | None = None,
-    ) -> _GangTable:
+    ) -> SelectionTable:
         """Return the table for s = 0 .. s_max; parameters and errors as in `BudgetedProblem.solve`."""
         check_table(16 * (s_max + 1), self.memory_limit, s_max + 1, self._sizes[:0])  # the optima themselves
         kept = np.ones(len(self._order), dtype=np.bool_) if among is None else among[self._order]
@@ -191,33 +191,12 @@ class GangProblem:
         offsets, requests, servers = self._offsets[kept], self._requests[kept], self._servers[kept]
         path = (Placements(counted, hidden, gains, requests, servers, offsets), Tasks(edges, jobs, self._caps))
         _gang_table_kernel(*path, self._sizes, self._strides, counts, best, decisions)
-        optima = (best[0, -1].copy(), counts[0, -1].astype(np.int64))
-        return _GangTable(s_max, *optima, self._n_channels, channels, (*path, decisions))
 
+        def read(s: int, marked: NDArray[np.bool_]) -> None:
+            _gang_select_kernel(*path, decisions, s, marked)
 
-class _GangTable(SelectionTable):
-    """Selections are read back from the decisions, task by task."""
-
-    def __init__(
-        self,
-        s_max: int,
-        finite: NDArray[np.float64],
-        unseen: NDArray[np.int64],
-        n_channels: int,
-        channels: NDArray[np.intp],
-        path: tuple[Placements, Tasks, NDArray[np.int16]],
-    ) -> None:
-        super().__init__(s_max, finite, unseen)
-        self._n_channels, self._channels, self._path = n_channels, channels, path
-
-    def selection(self, s: int) -> NDArray[np.bool_]:
-        """Return the selection that attains the optimum of ``s``, shape (N,); none if s is infeasible."""
-        chosen = np.zeros(self._n_channels, dtype=np.bool_)
-        if self.unseen[s] >= 0:
-            marked = np.zeros(len(self._channels), dtype=np.bool_)
-            _gang_select_kernel(*self._path, s, marked)
-            chosen[self._channels] = marked
-        return chosen
+        unseen_of = counts[0, -1].astype(np.int64)
+        return SelectionTable(s_max, best[0, -1].copy(), unseen_of, channels, self._n_channels, read)
 
 
 class GangEsdp(Esdp):

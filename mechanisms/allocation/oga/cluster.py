@@ -146,19 +146,16 @@ class BipartiteCluster:
 
         Arguments as in `reward`; shape (n_ports, n_instances, n_types), zero where there is no channel.
         """
-        counts = count_array("arrivals", arrivals, self.n_ports)
-        return self._gradient(counts, self.layout.to_dense(self._flat("allocation", allocation, lowest=0.0)))
+        flat = self._flat("allocation", allocation, lowest=0.0)
+        return self.layout.to_dense(self.channel_gradient(arrivals, flat))
 
     def channel_gradient(self, counts: ArrayLike, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient as a channel array, of amounts >= 0 that are one."""
-        given = count_array("arrivals", counts, self.n_ports)
-        return self.layout.to_channels(self._gradient(given, self.layout.to_dense(flat)))
-
-    def _gradient(self, counts: NDArray[np.int64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
+        given, dense = count_array("arrivals", counts, self.n_ports), self.layout.to_dense(flat)
         slopes = self._slopes(dense)
         dominant = np.argmax(self.overhead * dense.sum(axis=1), axis=1)  # OgaSched (10); the first of equals
         slopes[np.arange(self.n_ports), :, dominant] -= self.overhead[dominant][:, None]
-        return np.asarray(counts[:, None, None] * slopes * self.channels[:, :, None], dtype=np.float64)
+        return self.layout.to_channels(given[:, None, None] * slopes)
 
     def _slopes(self, dense: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the slopes of all gains, an array of its own."""

@@ -37,10 +37,9 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 )
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
-from marketsched.mechanisms.errors import TooLargeError
+from marketsched.mechanisms.memory import check_memory
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
-LARGEST_DENSE = 2**28  # entries of `Opm.fractional`
 
 
 class Opm(PrimalDual):
@@ -92,18 +91,12 @@ class Opm(PrimalDual):
     def fractional(self) -> NDArray[np.float64]:
         """Shares x(t) of the last allocated slot, shape (highest label + 1, M): the row of a job is its label.
 
-        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone. TooLargeError if labels
-        are so large that the array would have more than 2**28 entries.
+        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone.
         """
-        labels = self.open_jobs
         n_rows = self._highest + 1
-        if n_rows * self.n_machines > LARGEST_DENSE:
-            raise TooLargeError(
-                f"fractional would have {n_rows} x {self.n_machines} entries: expected at most {LARGEST_DENSE}; "
-                "open_fractional has rows for open jobs alone"
-            )
+        check_memory(f"{n_rows} rows of {self.n_machines} shares", 8.0 * n_rows * self.n_machines, "open_fractional")
         dense = np.zeros((n_rows, self.n_machines))
-        dense[labels] = self.open_fractional
+        dense[self.open_jobs] = self.open_fractional
         return dense
 
     @property
