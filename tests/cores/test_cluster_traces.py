@@ -32,8 +32,7 @@ def trace(tmp_path):
 def test_types_are_ranked_by_their_pods(trace):
     found = common_pod_types(trace, 2)
     assert found.requirements.tolist() == [[1.0, 2.0, 0.5], [4.0, 8.0, 2.0]]
-    assert found.labels == ("1 cores, 2 GiB, 0.5 GPU, BE", "4 cores, 8 GiB, 2 GPU, LS")
-    assert common_pod_types(trace, 1).labels == found.labels[:1]
+    assert common_pod_types(trace, 1).requirements.tolist() == [[1.0, 2.0, 0.5]]
     with pytest.raises(InvalidParameterError, match="ports = 3: expected at most 2, the types of pods in the trace"):
         common_pod_types(trace, 3)
 

@@ -83,8 +83,12 @@ def audit_cores(
     base = Scenario.of(scenario, kind="cluster")
     core: ClusterCore = base.cluster
     choices, world = core.choices(policies), core.world(seed, data=data)
+
+    def game(choice: PolicyChoice, payment: str, seed: int) -> CoreGame:
+        return core.world(seed % 2**53, data=data).game(choice, payment)  # seeds of worlds are folded to those of a run
+
     cases = [
-        AuditCase(core.core, choice.label, payment, partial(_scenario_game, core, choice, payment, data))
+        AuditCase(core.core, choice.label, payment, partial(game, choice, payment))
         for choice in choices
         for payment in world.payments(choice)
     ]
@@ -111,11 +115,6 @@ def audit_published(policies: Sequence[str] | None = None, **options: Any) -> Re
     return _audited([case for case in cases if case.policy in names], about, {}, progress, **options)
 
 
-def _scenario_game(cluster: ClusterCore, choice: PolicyChoice, payment: str, data: Data, seed: int) -> CoreGame:
-    """Return the game of a seed, which is folded to those of a run."""
-    return cluster.world(seed % 2**53, data=data).game(choice, payment)
-
-
 def _audited(
     cases: Sequence[AuditCase], about: dict[str, Any], files: dict[str, str], progress: Progress | None, **options: Any
 ) -> Result:
@@ -125,9 +124,7 @@ def _audited(
     return Result("core-lies", {"lies": table}, best, {**about, **options, "versions": versions()}, files)
 
 
-def core_lies_table(
-    cases: Sequence[AuditCase] | None = None, *, progress: Progress | None = None, **options: Any
-) -> pd.DataFrame:
+def core_lies_table(cases: Sequence[AuditCase], *, progress: Progress | None = None, **options: Any) -> pd.DataFrame:
     """Search every case for lies, and return one row per case and family.
 
     ``progress`` is called with ``("core policy payment", plays of this case)``; ``options`` are ``seed``,
@@ -144,18 +141,18 @@ def core_lies_table(
         ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``,
         ``seems_to_pay`` (its own interval lies above 0, that for all lies together does not).
     """
-    chosen = published_cases() if cases is None else list(cases)
-    if not chosen:
+    if not cases:
         raise InvalidParameterError("cases is empty: expected at least one")
     rows = []
-    for case in chosen:
-        tell = None if progress is None else _progress_of(case, progress)
+    for case in cases:
+        named = f"{case.core} {case.policy} {case.payment}"
+
+        def tell(_: str, plays: int, named: str = named) -> None:
+            if progress is not None:
+                progress(named, plays)
+
         rows += [_row(case, scored) for scored in search_core_lies(case.world, progress=tell, **options)]
     return pd.DataFrame(rows)
-
-
-def _progress_of(case: AuditCase, progress: Progress) -> Progress:
-    return lambda _, plays: progress(f"{case.core} {case.policy} {case.payment}", plays)
 
 
 def _row(case: AuditCase, scored: ScoredLie) -> dict[str, object]:

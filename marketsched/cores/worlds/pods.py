@@ -37,7 +37,6 @@ PAI_SIZES = ((96, 512, 0, 83), (64, 512, 2, 798), (96, 512, 2, 497), (96, 512, 8
 class _PodTypes:
     """The most common types of pods, the most common first."""
 
-    labels: tuple[str, ...]  # what each asks for
     requirements: NDArray[np.float64]  # (L, 3): CPU cores, memory in GiB, GPUs
     keys: pd.DataFrame  # the columns that make the type, one row per type
 
@@ -54,11 +53,7 @@ def common_pod_types(source: Source, n_types: int) -> _PodTypes:
     keys = counts.index[:n_types].to_frame(index=False)
     gpus = keys["num_gpu"] * keys["gpu_milli"] / 1000.0
     requirements = np.column_stack([keys["cpu_milli"] / 1000.0, keys["memory_mib"] / MIB_PER_GIB, gpus])
-    labels = tuple(
-        f"{cpu:g} cores, {memory:.3g} GiB, {gpu:g} GPU, {qos}"
-        for (cpu, memory, gpu), qos in zip(requirements.tolist(), keys["qos"], strict=True)
-    )
-    return _PodTypes(labels, np.ascontiguousarray(requirements, dtype=np.float64), keys)
+    return _PodTypes(np.ascontiguousarray(requirements, dtype=np.float64), keys)
 
 
 def machine_capacities(source: Source, trace: Literal["openb", "pai"]) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.allocation.esdp.channel_instances import LEAST_CHANNELS
@@ -90,7 +89,8 @@ def task_samples(
     runs = runs[runs["job_id"].isin(fitting.index)]
     machines, place = np.unique(runs["machine"].to_numpy(), return_inverse=True)
     drawn = fitting.iloc[np.sort(rng.choice(len(fitting), size=n_ports, replace=False))]
-    known = runs.assign(group=place * n_groups // len(machines), port=runs["job_id"].map(_places(drawn)))
+    places = {label: place for place, label in enumerate(drawn.index.tolist())}
+    known = runs.assign(group=place * n_groups // len(machines), port=runs["job_id"].map(places))
     known = known.dropna(subset=["port"]).sort_values("sched_s", kind="stable")
     known["speed"] = np.minimum(known["job_id"].map(drawn["median"]) / known["run_s"] / unit, 1.0)
     candidates = [
@@ -112,11 +112,6 @@ def task_samples(
     ports, groups, samples = zip(*(one for one, keep in zip(candidates, kept, strict=True) if keep), strict=True)
     requests = drawn[["cpu", "memory"]].to_numpy(dtype=np.float64)[list(ports)]
     return ChannelSamples(list(samples), np.array(ports), np.array(groups), requests, n_ports)
-
-
-def _places(table: pd.DataFrame) -> dict[int, int]:
-    """Return the place of each index of a table."""
-    return {label: place for place, label in enumerate(table.index.tolist())}
 
 
 @dataclass(frozen=True, slots=True)
