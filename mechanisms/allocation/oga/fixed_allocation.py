@@ -119,16 +119,15 @@ def best_fixed_allocation(
     (array([1., 3.]), 52.5, True)
     """
     counts = _counts(cluster, arrival_counts)
-    share = tolerance
     scale = float(counts.max())
     search = _Search(cluster, counts / scale if scale > 0.0 else counts)
     floor = NEGLIGIBLE * search.bound(np.zeros_like(search.point.weights))
-    while search.upper - search.value > share * max(search.value, floor):
+    while search.upper - search.value > tolerance * max(search.value, floor):
         if search.iterations >= max_iterations:
             reached = (search.upper - search.value) / max(search.value, floor)
             raise SolverError(
                 f"best fixed allocation: gap {reached:.1e} after {search.iterations} iterations: expected at most "
-                f"{share:g}; allow more iterations or a larger tolerance"
+                f"{tolerance:g}; allow more iterations or a larger tolerance"
             )
         search.advance(min(_ROUNDS, max_iterations - search.iterations))
     return search.result(scale)

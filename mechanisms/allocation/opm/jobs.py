@@ -106,7 +106,7 @@ class OpenJobs:
         self._known: set[int] = set()
         self._next_deadline = np.inf
         self._done = False
-        self._left_fit = self._left_excess = 0.0
+        self._left_fit = 0.0
 
     @property
     def capacity(self) -> int:
@@ -165,9 +165,7 @@ class OpenJobs:
         used = self.table[:, : self.count]
         moves = []
         for column in np.flatnonzero((used[DEADLINE] < slot) | (used[DONE] > 0.0))[::-1].tolist():
-            over = self.table[SPENT, column] - self.table[BUDGET, column]
-            self._left_fit += over
-            self._left_excess += max(0.0, over)
+            self._left_fit += self.table[SPENT, column] - self.table[BUDGET, column]
             self.count -= 1
             self.table[:, column] = self.table[:, self.count]
             self.table[:, self.count] = 0.0
@@ -180,8 +178,3 @@ class OpenJobs:
         """Return Fit_T of OPM (8) so far, credits: what all jobs spent less all their budgets."""
         over = self.table[SPENT, : self.count] - self.table[BUDGET, : self.count]
         return float(self._left_fit + over.sum())
-
-    def excess(self) -> float:
-        """Return the total spending beyond budgets, credits; unspent budgets of other jobs are not subtracted."""
-        over = self.table[SPENT, : self.count] - self.table[BUDGET, : self.count]
-        return float(self._left_excess + np.maximum(over, 0.0).sum())

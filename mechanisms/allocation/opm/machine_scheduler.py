@@ -50,11 +50,6 @@ class MachineScheduler(ABC):
         """Fit_T of OPM (8) so far, credits: what all jobs spent less all their budgets."""
         return self._jobs.fit()
 
-    @property
-    def excess(self) -> float:
-        """The total spending of jobs beyond their budgets so far, credits; 0 if budgets are strict."""
-        return self._jobs.excess()
-
     def add_job(
         self,
         job: int,

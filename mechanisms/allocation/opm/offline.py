@@ -43,14 +43,7 @@ class _OfflineOptimum:
 
     value: float  # objective of the plan; upper bound on every plan's
     bound: float
-    works: FLOATS  # (N,), X_j and credits spent
-    costs: FLOATS
-    # (M,), kind of each machine: same price and rate, same kind; with few kinds, alike in rate
-    kinds: NDArray[np.int64]
-    # (n_intervals + 1,), interval k are slots ``breakpoints[k] + 1`` to ``breakpoints[k + 1]``
-    breakpoints: NDArray[np.int64]
-    # (n,), job, kind, interval and machine-slots of every part of the plan that is not 0
-    plan: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], FLOATS]
+    works: FLOATS  # (N,), X_j
 
     @property
     def gap(self) -> float:
@@ -102,28 +95,26 @@ def offline_optimum(
     """
     cost = float_array("prices", prices, (None,), lowest=0.0)
     speed = float_array("rates", rates, cost.shape, lowest=0.0, highest=1.0)
-    wanted = tolerance
-    rounds = max_programs
     if not jobs.size or not speed.max(initial=0.0):
         raise InvalidParameterError(f"{jobs.size} jobs, highest rate {speed.max(initial=0.0)}: expected some of both")
     kinds = _like_rate(cost, speed, most_kinds)
     program = _TangentProgram(jobs, cost, speed, kinds, _amplitudes(jobs, objective))
     best: _OfflineOptimum | None = None
     bound, gap = np.inf, np.inf
-    for _ in range(rounds):
+    for _ in range(max_programs):
         amounts, dual_bound = program.solve()
         bound = min(bound, dual_bound)
         plan = program.feasible(amounts)
         value = program.value(plan)
         if best is None or value > best.value:
-            best = program.result(plan, value)
+            best = _OfflineOptimum(value, np.inf, program.works(plan))
         before, gap = gap, bound - best.value
-        if gap <= wanted * bound or (kinds is not None and before - gap <= 0.1 * wanted * bound):
+        if gap <= tolerance * bound or (kinds is not None and before - gap <= 0.1 * tolerance * bound):
             return replace(best, bound=max(bound, best.value))
         program.add_tangents(program.works(amounts))
     assert best is not None
     raise SolverError(
-        f"gap {(bound - best.value) / bound:.2e} after {rounds} programs: expected {wanted:g}; allow more programs"
+        f"gap {gap / bound:.2e} after {max_programs} programs: expected {tolerance:g}; allow more programs"
     )
 
 
@@ -282,14 +273,3 @@ class _TangentProgram:
     def value(self, plan: FLOATS) -> float:
         """Return the objective of a feasible plan."""
         return float((self.amplitudes * self.works(plan) ** self.jobs.exponents).sum())
-
-    def result(self, plan: FLOATS, value: float) -> _OfflineOptimum:
-        """Return a feasible plan as a result without a bound."""
-        used = plan > 0.0
-        amounts = (plan * self.amount)[used]
-        spent = amounts * self.prices[self.kind[used]]
-        costs = np.bincount(self.job[used], spent, minlength=self.jobs.size).astype(np.float64)
-        return _OfflineOptimum(
-            value, np.inf, self.works(plan), costs, self.kinds, self.breakpoints,
-            (self.job[used], self.kind[used], self.interval[used], amounts)
-        )  # fmt: skip

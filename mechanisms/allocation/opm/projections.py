@@ -96,16 +96,15 @@ def project_general(
     most = np.minimum(np.asarray(limits, dtype=np.float64), float(n_machines) + 1.0)
     most = float_array("limits", most, (n_jobs,), lowest=0.0)
     ends = np.ones_like(y) if top is None else float_array("top", top, y.shape, lowest=0.0)
-    wanted = tolerance
     rho, sigma = np.zeros(n_machines), np.zeros(n_jobs)
     if start is not None:
         rho = np.maximum(float_array("start[0]", start[0], (n_machines,)), 0.0)
         sigma = np.maximum(float_array("start[1]", start[1], (n_jobs,)), 0.0)
     shares = np.zeros_like(y)
-    gap, sweeps = _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, wanted, max_sweeps)
-    if not gap <= wanted * (1.0 + float((shares * shares).sum())):
+    gap, sweeps = _sweep_kernel(y, weights, room, most, ends, rho, sigma, shares, tolerance, max_sweeps)
+    if not gap <= tolerance * (1.0 + float((shares * shares).sum())):
         raise SolverError(
-            f"gap {gap:.2e} after {sweeps} sweeps: expected {wanted:g}; allow more sweeps or a larger gap"
+            f"gap {gap:.2e} after {sweeps} sweeps: expected {tolerance:g}; allow more sweeps or a larger gap"
         )
     return _GeneralProjection(shares, max(gap, 0.0), int(sweeps), rho, sigma)
 

@@ -102,7 +102,7 @@ def test_strict_budgets_are_never_exceeded_and_nearly_used(seed):
             assert spent[decision[i]] <= budgets[decision[i]]
 
     play(opm, rng, slots, charge)
-    assert opm.excess == 0.0 and opm.fit == pytest.approx((spent - budgets).sum())
+    assert opm.fit == pytest.approx((spent - budgets).sum())
     assert (budgets - spent <= 0.7).any()
 
 
@@ -127,7 +127,6 @@ def test_without_strict_budgets_the_multipliers_keep_them_and_fit_is_reported():
     decisions = play(opm, rng, 2000)
     spent = np.array([(decisions == 0).sum(), (decisions == 1).sum()])
     assert opm.fit == spent.sum() - 5000.0
-    assert opm.excess == np.maximum(spent - [4000, 1000], 0).sum()
     assert opm.fit <= fit_bound(np.array([4000.0, 1000.0]), 2000, 5, 0.05)
     assert opm.spent(1) == spent[1]
 

@@ -45,7 +45,7 @@ def test_every_slot_is_legal_and_budgets_hold(seed):
         assert (shares.sum(axis=1) <= jobs.limits[rows] + 1e-9).all()
         np.add.at(costs, tasks[:, 0], PRICES[tasks[:, 1]])
         drawn, planned, ran = drawn + len(tasks), planned + shares.sum(), ran + outcome.measures["work"]
-    assert (costs <= jobs.budgets).all() and opm.excess == 0.0
+    assert (costs <= jobs.budgets).all()
     assert drawn > 50 and ran > 10.0
     assert drawn <= planned + 5.0 * np.sqrt(planned)  # strict budgets only ever take tasks away
 
