@@ -26,7 +26,7 @@ def modules_on_disk() -> dict[str, Path]:
     for package, folder in ROOMS.items():
         for path in (ROOT / folder).rglob("*"):
             if (
-                path.suffix in {".py", ".pyi", ".yaml", ".jinja", ".css", ".js", ".lua", ".html"}
+                path.suffix in {".py", ".pyi", ".yaml", ".csv", ".jinja", ".css", ".js", ".lua", ".html"}
                 or path.name == "py.typed"
             ):
                 inside = Path(*package.split("."), *path.relative_to(ROOT / folder).parts)

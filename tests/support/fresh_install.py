@@ -22,6 +22,7 @@ DATA = (  # beside modules: what the commands read, one of each kind
     "marketsched/py.typed",
     "marketsched/__init__.pyi",
     "marketsched/mechanisms/__init__.pyi",
+    "marketsched/mechanisms/rules.csv",
     "marketsched/config/scenarios/synthetic-pipelines.yaml",
     "marketsched/live/job_submit.lua",
     "marketsched/live/assets/page.html",
