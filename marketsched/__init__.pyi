@@ -33,6 +33,7 @@ from .mechanisms.registry import mechanism_names as mechanism_names
 from .mechanisms.registry import register as register
 from .mechanisms.sow import StatementOfWork as StatementOfWork
 from .mechanisms.values import DeadlineValue as DeadlineValue
+from .mechanisms.values import FallingValue as FallingValue
 from .mechanisms.values import LinearValue as LinearValue
 from .mechanisms.values import TableValue as TableValue
 from .papers.reproducing import reproduce as reproduce

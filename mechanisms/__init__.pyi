@@ -49,6 +49,7 @@ from .schedulers.fair_turns import FairTurns as FairTurns
 from .sow import StatementOfWork as StatementOfWork
 from .statement_law import StatementLaw as StatementLaw
 from .values import DeadlineValue as DeadlineValue
+from .values import FallingValue as FallingValue
 from .values import LinearValue as LinearValue
 from .values import RankValue as RankValue
 from .values import TableValue as TableValue

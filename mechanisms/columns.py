@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.law import DurationLaw, Law, Signal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, ValueCurve
+from marketsched.mechanisms.values import DeadlineValue, FallingValue, ValueCurve
 
 if TYPE_CHECKING:  # a market of identical nodes needs none of a cluster
     from marketsched.mechanisms.resources.bookings import Booking
@@ -366,6 +366,8 @@ def steps_of(curve: ValueCurve, first: int, last: int) -> tuple[NDArray[np.float
     """
     if type(curve) is DeadlineValue:
         return np.array([curve.value]), np.array([curve.deadline])
+    if type(curve) is FallingValue:
+        return curve.steps()
     last = min(last, curve.last)
     table = curve.table(first, max(0, last - first + 1))
     where = np.flatnonzero(np.append(table[1:] != table[:-1], True)) if table.size else np.zeros(0, np.int64)

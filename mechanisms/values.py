@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.errors import InvalidReportError
-from marketsched.mechanisms.legal import EXACT, Amount, Finite, Whole, check_fields
+from marketsched.mechanisms.legal import EXACT, Amount, Finite, Positive, Whole, check_fields
 from marketsched.mechanisms.ranges import LARGEST
 
 Time = Annotated[int, Whole(0, EXACT)]
@@ -262,6 +262,84 @@ class LinearValue(_Curve):
     def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
         late = np.maximum(completion - self.start, 0.0)
         return np.where(completion <= self.deadline, np.maximum(self.value - self.slope * late, 0.0), 0.0)
+
+
+LEVELS = 20  # steps of a falling value, four for each halving: at the last one 1/32 is left
+_FRACTIONS = 2.0 ** (-np.arange(LEVELS + 1) / 4)
+_BOUNDS = 2.0 ** ((np.arange(LEVELS) + 0.5) / 4) - 1  # late rounds after which a step is over, in multiples of `half`
+
+
+@dataclass(frozen=True, slots=True)
+class FallingValue(_Curve):
+    r"""``value`` up to completion ``start``, then ``value half / (half + late)`` in steps; 0 after ``deadline``.
+
+    The steps are :math:`2^{-k/4}` of the value, each no further than a ninth from the hyperbola, down to 1/32, which
+    stays. Half of the value is left ``half`` rounds after ``start``.
+
+    Examples
+    --------
+    >>> FallingValue(value=8.0, start=5, half=10.0, deadline=10_000)([5, 15, 35, 4_000, 10_001])
+    array([8.  , 4.  , 2.  , 0.25, 0.  ])
+    """
+
+    value: Amount
+    start: Time
+    half: Positive
+    deadline: Time
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def highest(self) -> float:
+        """The value before the fall."""
+        return self.value
+
+    @property
+    def last(self) -> int:
+        """The deadline, or 0 for a worthless job."""
+        return self.deadline if self.value > 0 else 0
+
+    def _evaluate(self, completion: NDArray[np.float64]) -> NDArray[np.float64]:
+        level = np.searchsorted(np.floor(self.half * _BOUNDS), completion - self.start, side="left")
+        return np.where(completion <= self.deadline, self.value * _FRACTIONS[level], 0.0)
+
+    def steps(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return values and the last completion time of each, as `falling_steps`."""
+        row = (np.array([each]) for each in (self.value, self.start, self.half, self.deadline))
+        return falling_steps(*row)[1:]
+
+
+def falling_steps(
+    values: NDArray[np.float64], starts: NDArray[np.int64], halves: NDArray[np.float64], deadlines: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return falling values as steps, one row of them a curve; where ``halves`` is 0, the value holds until its end.
+
+    Parameters
+    ----------
+    values, starts, halves, deadlines : ndarray, shape (n,)
+        As of `FallingValue`.
+
+    Returns
+    -------
+    begins : ndarray of int, shape (n + 1,)
+        Of the steps of each curve.
+    values, lasts : ndarray, shape (begins[-1],)
+        What a step is worth, credits, and its last completion time.
+
+    Examples
+    --------
+    >>> rows = np.array([8.0, 3.0]), np.array([5, 0]), np.array([2.0, 0.0]), np.array([9, 7])
+    >>> begins, values, lasts = falling_steps(*rows)
+    >>> begins, values.round(1), lasts
+    (array([0, 5, 6]), array([8. , 5.7, 4. , 3.4, 2.8, 3. ]), array([5, 6, 7, 8, 9, 7]))
+    """
+    late = np.floor(halves[:, None] * _BOUNDS).astype(np.int64)
+    ends = np.where(halves[:, None] > 0, starts[:, None] + late, deadlines[:, None])
+    lasts = np.concatenate([np.minimum(ends, deadlines[:, None]), deadlines[:, None]], axis=1)
+    own = np.diff(lasts, axis=1, prepend=-1) > 0
+    begins = np.concatenate([[0], np.cumsum(own.sum(axis=1))])
+    return begins, (values[:, None] * _FRACTIONS)[own], lasts[own]
 
 
 @dataclass(frozen=True, slots=True)

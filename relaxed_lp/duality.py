@@ -40,7 +40,7 @@ SHRINK = 10.0  # how much smaller the steps of each stage are than those of the 
 REACH = 4.0  # first step, in multiples of the mean value per node-round
 SEGMENTS = 4096  # of more rounds the first prices are those of so many segments of equal length
 FINE, POLISH = 0.2, 100  # then the first step of prices by round, in parts of the above, and how many, at most
-MOST_POLISHED = 20_000_000  # prices that all of them look at
+MOST_POLISHED = 4_000_000_000  # starts that all of them look at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,9 +155,9 @@ def dual_bound(
     for start in starts:
         if jobs.horizon > SEGMENTS:
             start = _prices_by_segment(tasks, float(capacity), start, steps)
-            prices, value, history = _descend(
-                tasks, float(capacity), start, FINE * step, max(8, min(POLISH, MOST_POLISHED // horizon))
-            )
+            n_starts = min(int(tasks.counts.sum()), 8 * horizon * np.unique(tasks.durations).size)
+            polish = max(8, min(POLISH, MOST_POLISHED // max(horizon, n_starts)))
+            prices, value, history = _descend(tasks, float(capacity), start, FINE * step, polish)
         else:
             prices, value, history = _descend(tasks, float(capacity), start, step, steps)
         traces.append(history)
@@ -438,6 +438,8 @@ def _value_kernel(durations, widths, begins, firsts, counts, values, capacity, p
     for j in range(durations.size):
         surplus, d = 0.0, durations[j]
         for k in range(begins[j], begins[j + 1]):
+            if values[k] <= surplus:  # no price is negative
+                continue
             for s in range(firsts[k], firsts[k] + counts[k]):
                 cost = (prefix[s + d] - prefix[s]) + (lost[s + d] - lost[s])
                 surplus = max(surplus, values[k] - widths[j] * cost)

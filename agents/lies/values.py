@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
+from marketsched.mechanisms.values import DeadlineValue, FallingValue, LinearValue, TableValue, ValueCurve
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def value_until(truth: StatementOfWork, last: int, public: PublicInformation) ->
             return TableValue({t: v for t, v in curve.values.items() if t <= last} or {truth.birth + 1: 0.0})
         case DeadlineValue():
             return DeadlineValue(curve.value, last)
-        case LinearValue():
-            return LinearValue(curve.value, curve.start, curve.slope, min(curve.deadline, last))
+        case LinearValue() | FallingValue():
+            return replace(curve, deadline=min(curve.deadline, last))
     times = _completions(truth, public)
     return _tabulated(times, np.where(times <= last, np.asarray(curve(times)), 0.0))
 
@@ -199,7 +199,9 @@ def _scaled(truth: StatementOfWork, public: PublicInformation, factor: float) ->
         case DeadlineValue():
             return DeadlineValue(min(factor * curve.value, ceiling), curve.deadline)
         case LinearValue() if factor * curve.value <= ceiling:
-            return LinearValue(factor * curve.value, curve.start, factor * curve.slope, curve.deadline)
+            return replace(curve, value=factor * curve.value, slope=factor * curve.slope)
+        case FallingValue() if factor * curve.value <= ceiling:
+            return replace(curve, value=factor * curve.value)
     times = _completions(truth, public)
     return _tabulated(times, np.minimum(factor * np.asarray(curve(times)), ceiling))
 
@@ -215,8 +217,8 @@ def _shifted(truth: StatementOfWork, public: PublicInformation, rounds: int) -> 
             return TableValue(early | late or {truth.birth + 1: 0.0})
         case DeadlineValue():
             return DeadlineValue(curve.value if curve.deadline + rounds >= 0 else 0.0, max(0, curve.deadline + rounds))
-        case LinearValue() if curve.start + rounds >= 0 and curve.deadline + rounds >= 0:
-            return LinearValue(curve.value, curve.start + rounds, curve.slope, curve.deadline + rounds)
+        case LinearValue() | FallingValue() if curve.start + rounds >= 0 and curve.deadline + rounds >= 0:
+            return replace(curve, start=curve.start + rounds, deadline=curve.deadline + rounds)
     times = _completions(truth, public)
     return _tabulated(times, np.asarray(curve(np.maximum(times - rounds, times[0]))))
 

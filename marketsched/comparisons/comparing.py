@@ -33,20 +33,17 @@ from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result, versions
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
+LOG_RIVAL = "easy-backfill"  # the baseline on a log: the queue that most clusters run
 LOG_DEFAULT = (
     "two-offers",
-    "bid-price",
     "credits",
-    "first-come",
-    "easy-backfill",
-    "easy-backfill:kill=false",
-    "easy-backfill:order=class:kill=false",
-    "easy-backfill:order=request:kill=false",
+    LOG_RIVAL,
+    "easy-backfill:order=class",
+    "easy-backfill:order=request",
     "conservative-backfill",
-    "conservative-backfill:kill=false",
     "fair-share",
-    "fair-share:kill=false",
     "fair-turns",
+    "first-come",
     "largest-value-first",
 )  # of a log
 CLUSTER_DEFAULT = (
@@ -102,7 +99,7 @@ def compare(
         The first one.
     against : str, optional
         Of a market: the mechanism that all others are compared with, by welfare and owner by owner (who waits longer);
-        it joins the others. None: of two mechanisms the second, else first come.
+        it joins the others. None: of two mechanisms the second; of a log's default `LOG_RIVAL`; else first come.
     loads : sequence of float, optional
         Of a market: compare at each of these loads. The number of nodes sets the load; for a log, whose nodes are
         fixed, the time between arrivals does (`marketsched.comparisons.loads`). None: the scenario as it is.
@@ -219,6 +216,7 @@ def _contest(
         return contest
     log = is_log({"workload": {"kind": base.workload.kind}})
     if names is None:
+        against = LOG_RIVAL if against is None and log and not base.workload.on_cluster else against
         names = CLUSTER_DEFAULT if base.workload.on_cluster else LOG_DEFAULT if log else DEFAULT
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:

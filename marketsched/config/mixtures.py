@@ -33,7 +33,7 @@ from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Amount, Count, Share, Whole
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.statement_law import MASS_TOLERANCE, StatementLaw
-from marketsched.mechanisms.values import DeadlineValue, LinearValue, TableValue, ValueCurve
+from marketsched.mechanisms.values import DeadlineValue, FallingValue, LinearValue, TableValue, ValueCurve
 from marketsched.worlds.workload import Workload
 
 MOST_COPIES = 100_000
@@ -201,8 +201,8 @@ def moved(sow: StatementOfWork, rounds: int) -> StatementOfWork:
 def _moved_value(value: ValueCurve, rounds: int) -> ValueCurve:
     if isinstance(value, DeadlineValue):
         return replace(value, deadline=value.deadline + rounds)
-    if isinstance(value, LinearValue):
-        return LinearValue(value.value, value.start + rounds, value.slope, value.deadline + rounds)
+    if isinstance(value, LinearValue | FallingValue):
+        return replace(value, start=value.start + rounds, deadline=value.deadline + rounds)
     if isinstance(value, TableValue):
         return TableValue({time + rounds: worth for time, worth in value.values.items()})
     raise InvalidReportError(f"value = {value!r}: expected a curve that a scenario file can hold")

@@ -1,7 +1,7 @@
 """Statements of work as JSON or YAML, and back.
 
 The form is that of the replay contract: ``concurrency``, ``value`` (``kind``: ``table``,
-``deadline``, ``linear`` or ``rank``) and ``requirements``, a list of ``arrival``, ``duration``,
+``deadline``, ``linear``, ``falling`` or ``rank``) and ``requirements``, a list of ``arrival``, ``duration``,
 ``probability`` and, where it is not the duration, ``signal`` (null: durations hidden). On a cluster it is ``value``,
 ``arrival``, ``shapes`` and, where durations are hidden, ``revealed: false``.
 """
@@ -20,7 +20,15 @@ from marketsched.mechanisms.law import THE_DURATION, Point, Requirement
 from marketsched.mechanisms.legal import Whole
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue, LinearValue, RankValue, TableValue, ValueCurve, check_rank
+from marketsched.mechanisms.values import (
+    DeadlineValue,
+    FallingValue,
+    LinearValue,
+    RankValue,
+    TableValue,
+    ValueCurve,
+    check_rank,
+)
 
 MOST_DIGITS = 30  # of a time given as text
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
@@ -30,6 +38,7 @@ _VALUE_FIELDS: dict[str, tuple[str, ...]] = {
     "table": ("values",),
     "deadline": ("value", "deadline"),
     "linear": ("value", "from", "slope", "deadline"),
+    "falling": ("value", "from", "half", "deadline"),
     "rank": ("rank", "deadline"),
 }
 
@@ -187,6 +196,8 @@ def value_from_json(fields: object) -> ValueCurve:
         if kind == "deadline":
             return DeadlineValue(table["value"], deadline)
         start = Whole(0, LAST_ROUND).check("from", table["from"], InvalidReportError)
+        if kind == "falling":
+            return FallingValue(table["value"], start, table["half"], deadline)
         return LinearValue(table["value"], start, table["slope"], deadline)
 
 
@@ -218,13 +229,11 @@ def value_to_json(value: ValueCurve) -> dict[str, Any]:
     if isinstance(value, DeadlineValue):
         return {"kind": "deadline", "value": value.value, "deadline": value.deadline}
     if isinstance(value, LinearValue):
-        return {
-            "kind": "linear",
-            "value": value.value,
-            "from": value.start,
-            "slope": value.slope,
-            "deadline": value.deadline,
-        }
+        more = {"from": value.start, "slope": value.slope, "deadline": value.deadline}
+        return {"kind": "linear", "value": value.value, **more}
+    if isinstance(value, FallingValue):
+        more = {"from": value.start, "half": value.half, "deadline": value.deadline}
+        return {"kind": "falling", "value": value.value, **more}
     if isinstance(value, TableValue):
         return {"kind": "table", "values": {str(t): v for t, v in value.values.items()}}
     dense = value.table(0, value.last + 1).tolist()

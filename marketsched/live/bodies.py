@@ -42,6 +42,7 @@ _LINEAR = {"value": _VALUE, "from": _TIME, "slope": _VALUE, "deadline": _TIME}
 _CURVES = [
     _curve("deadline", value=_VALUE, deadline=_TIME),
     _curve("linear", **_LINEAR),
+    _curve("falling", value=_VALUE, **{"from": _TIME}, half={"type": "number", "exclusiveMinimum": 0}, deadline=_TIME),
     _curve("table", values={"type": "object", "additionalProperties": _VALUE}),
 ]
 _RANK = _curve("rank", rank={"type": "integer", "minimum": 1, "maximum": 9}, deadline=_TIME)

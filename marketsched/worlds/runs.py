@@ -19,7 +19,7 @@ from marketsched.agents.job_table import JobTable
 from marketsched.mechanisms.columns import DurationLaws, JobColumns, ReportedLaws
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.values import DeadlineValue
+from marketsched.mechanisms.values import DeadlineValue, FallingValue, falling_steps
 
 Law = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # waits, durations, probabilities
 
@@ -69,13 +69,15 @@ class RunColumns(NamedTuple):
     arrivals: NDArray[np.int64]  # rounds
     durations: NDArray[np.int64]  # rounds that it really takes
     widths: NDArray[np.int64]  # nodes
-    values: NDArray[np.float64]  # credits until the deadline
+    values: NDArray[np.float64]  # credits until the deadline, or until the value falls
     deadlines: NDArray[np.int64]  # a completion time
     law_of: NDArray[np.int64]  # which of the laws is announced
+    falls: NDArray[np.int64] | None = None  # the last completion of full value; None: all hold until their deadlines
+    halves: NDArray[np.float64] | None = None  # rounds after which half of it is left, as `FallingValue`; 0: it holds
 
 
 class Runs(JobTable):
-    """Runs that all arrive, and whose values hold until a deadline; a subclass says names, owners and tags.
+    """Runs that all arrive, whose values hold until a deadline or fall; a subclass says names, owners and tags.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ class Runs(JobTable):
 
     def __init__(self, runs: RunColumns, laws: Sequence[Law], *, revealed: bool, checkpoint: int | None = None) -> None:
         self._runs, self._laws, self._revealed, self._checkpoint = runs, laws, revealed, checkpoint
-        for column in runs:
+        for column in (each for each in runs if each is not None):
             column.flags.writeable = False
 
     @property
@@ -142,6 +144,7 @@ class Runs(JobTable):
     def _columns(self, max_delay: int) -> JobColumns:
         n, runs = len(self), self._runs
         shortest, wall_times = (runs.durations, runs.durations) if self._revealed else self._announced_ends()
+        begins, values, lasts = self._steps
         return JobColumns(
             runs.births,
             runs.arrivals,
@@ -150,9 +153,9 @@ class Runs(JobTable):
             np.full(n, self._revealed),
             wall_times,
             shortest,
-            np.arange(n + 1),
-            runs.values,
-            runs.deadlines,
+            begins,
+            values,
+            lasts,
             self.last_completions,
             runs.values,
             np.ones(n, np.bool_),
@@ -167,6 +170,22 @@ class Runs(JobTable):
             lambda row: self._statement(row, int(runs.births[row])),
             lambda row: int(runs.durations[row]) if self._revealed else None,
         )
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """Where the steps of each value begin, what they are worth, and their last completions."""
+        runs = self._runs
+        if runs.falls is None or runs.halves is None:
+            return np.arange(len(self) + 1), runs.values, runs.deadlines
+        return falling_steps(runs.values, runs.falls, runs.halves, runs.deadlines)
+
+    def _curve(self, place: int) -> DeadlineValue | FallingValue:
+        """Return the value of a run."""
+        runs = self._runs
+        value, deadline = float(runs.values[place]), int(runs.deadlines[place])
+        if runs.falls is None or runs.halves is None or runs.halves[place] == 0:
+            return DeadlineValue(value, deadline)
+        return FallingValue(value, int(runs.falls[place]), float(runs.halves[place]), deadline)
 
     @cached_property
     def _cases(self) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
@@ -222,7 +241,7 @@ class Runs(JobTable):
 
     def _statement(self, place: int, birth: int) -> StatementOfWork:
         """Return the true statement of a run: that of the first one of its law and nodes, moved to its birth."""
-        curve = DeadlineValue(float(self._runs.values[place]), int(self._runs.deadlines[place]))
+        curve = self._curve(place)
         kind = int(self._runs.law_of[place]), int(self._runs.widths[place])
         if kind not in self._firsts:
             waits, durations, probabilities = self._laws[kind[0]]

@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.rows_play import RowsPlay
@@ -256,17 +257,18 @@ class ArrivalMarket(Rounds):
         """
         return self._round
 
-    def pass_rounds(self, until: int) -> NDArray[np.float64] | None:
+    def pass_rounds(self, until: int, ahead: int = 1) -> NDArray[np.float64] | None:
         """Let the rounds before ``until`` go by, of which `unchanged_until` says that nothing moves in them.
 
         Returns
         -------
-        ndarray of float or None
-            The price that stood in each, credits per node and round, of rules that post one for all rounds ahead.
+        ndarray of float, shape (n_rounds, ahead), or None
+            The prices of each round and of those ahead as they stood in it, credits per node and round; None: the rule
+            has none.
         """
         first, self._round, self._any_arrival = self._round, until, False
-        prices = self.slot_prices(first, 1)
-        return None if prices is None else np.full(until - first, prices[0])
+        prices = self.slot_prices(first, until - first + ahead - 1)
+        return None if prices is None else sliding_window_view(prices, ahead)
 
     def end(self, x: WaitingJob) -> float:
         """Let a run end that ran its last round in the one just cleared; return its payment, credits."""

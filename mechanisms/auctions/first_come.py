@@ -225,7 +225,8 @@ class FirstCome(ArrivalMarket):
             cost = self.price * width * x.limit
             steps = (values, lasts, 0, values.size)
             return int(earliest_start_kernel(self._free, width, now, x.limit, *steps, last, cost)) or None
-        return start_at_turn(x.worth[now - x.arrival :], self._free, now, width, x.limit)
+        surplus = x.worth[now - x.arrival :]
+        return start_at_turn(surplus, int(surplus.argmax()) if surplus.size else 0, self._free, now, width, x.limit)
 
     def _expected_surplus(self, x: WaitingJob) -> NDArray[np.float64]:
         """Return expected value minus expected payment of starts now, now + 1, ...; durations hidden."""

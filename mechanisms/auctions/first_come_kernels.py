@@ -139,11 +139,21 @@ def charged_kernel(durations, weights, first, n_starts, last):  # type: ignore[n
 
 
 @njit(cache=True)
-def turn_kernel(surplus, free, now, width, limit):  # type: ignore[no-untyped-def]
-    """Return `start_at_turn`; 0 for a turn that is not yet, -1 for no start."""
-    if not surplus.size or surplus.max() <= 1e-12:  # TOLERANCE: a kernel uses nothing outside it
+def favourites_kernel(surplus):  # type: ignore[no-untyped-def]
+    """Return for each start the first of the best ones from it on, shape as of ``surplus``."""
+    found = np.arange(surplus.size)
+    for k in range(surplus.size - 2, -1, -1):
+        if surplus[found[k + 1]] > surplus[k]:
+            found[k] = found[k + 1]
+    return found
+
+
+@njit(cache=True)
+def turn_kernel(surplus, best, free, now, width, limit):  # type: ignore[no-untyped-def]
+    """Return `start_at_turn`, where ``best`` is the favourite of all; 0 for a turn that is not yet, -1 for no start."""
+    if not surplus.size or surplus[best] <= 1e-12:  # TOLERANCE: a kernel uses nothing outside it
         return -1
-    best, room = surplus.argmax(), 0  # rounds from now on with room
+    room = 0  # rounds from now on with room
     while room < best + limit and now - 1 + room < free.size and free[now - 1 + room] >= width:
         room += 1
     full = min(best + limit, free.size - now + 1)
@@ -327,7 +337,7 @@ def _hidden_start_kernel(jobs, j, patience, free, room, now, price, longest):  #
     if patience >= 0:
         return -1 if now > patience else now if room >= jobs.widths[j] else 0
     surplus = _surplus_of(jobs, j, now, price, free.size + 1)
-    return turn_kernel(surplus, free, now, jobs.widths[j], longest)
+    return turn_kernel(surplus, surplus.argmax() if surplus.size else 0, free, now, jobs.widths[j], longest)
 
 
 @njit(cache=True)

@@ -25,7 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.first_come_kernels import charged_kernel, surplus_kernel, turn_kernel, worth_kernel
+from marketsched.mechanisms.auctions.first_come_kernels import (
+    charged_kernel,
+    favourites_kernel,
+    surplus_kernel,
+    turn_kernel,
+    worth_kernel,
+)
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.columns import steps_of
 from marketsched.mechanisms.law import DurationLaw
@@ -152,8 +158,19 @@ def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> ND
     return np.asarray(charged_kernel(*law, first, n_starts, last))
 
 
+def favourites(surplus: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return for each start the place of the best one from it on, the earliest of equals.
+
+    Examples
+    --------
+    >>> favourites(np.array([2.0, 3.0, 3.0, 1.0]))
+    array([1, 1, 2, 3])
+    """
+    return np.asarray(favourites_kernel(surplus))
+
+
 def start_at_turn(
-    surplus: NDArray[np.float64], free: NDArray[np.int64], now: int, width: int, limit: int
+    surplus: NDArray[np.float64], best: int, free: NDArray[np.int64], now: int, width: int, limit: int
 ) -> int | None:
     """Return the start that a job gets in this round, `NOT_YET` if this is not its turn, None if none can pay.
 
@@ -164,10 +181,12 @@ def start_at_turn(
     ----------
     surplus : ndarray of float
         Expected value less expected payment of starts now, now + 1, ..., credits.
+    best : int
+        The place of the largest, the earliest of equals.
     free : ndarray of int, shape (horizon,)
         Nodes that are not booked; round 1 first.
     now, width, limit : int
         The round, nodes, and the most rounds it may run.
     """
-    found = int(turn_kernel(surplus, free, now, width, limit))
+    found = int(turn_kernel(surplus, best, free, now, width, limit))
     return None if found < 0 else found

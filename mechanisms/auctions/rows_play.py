@@ -77,11 +77,12 @@ class RowsPlay:
 
     def _pass(self, then: int, outcomes: Outcomes) -> None:
         """Let rounds before ``then`` go by, in which nothing moves."""
-        rounds, prices = slice(self._now - 1, then - 1), self._market.pass_rounds(then)
+        surface, rounds = outcomes.surface, slice(self._now - 1, then - 1)
+        prices = self._market.pass_rounds(then, 1 if surface is None else max(1, surface.shape[1]))
         if prices is not None:
-            outcomes.prices[rounds] = prices
-            if outcomes.surface is not None:
-                outcomes.surface[rounds] = prices[:, None]
+            outcomes.prices[rounds] = prices[:, 0]
+            if surface is not None:
+                surface[rounds] = prices[:, : surface.shape[1]]
 
     def _submit(self, row: int) -> None:
         x = WaitingJob.of_row(self._jobs, row, self._names[row], self._owners[self._owner_of[row]])

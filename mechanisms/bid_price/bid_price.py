@@ -45,6 +45,7 @@ from marketsched.mechanisms.auctions.hidden_turn import (
     BY_DEFAULT,
     best_stops,
     charged_rounds,
+    favourites,
     last_completion,
 )
 from marketsched.mechanisms.auctions.turns import ArrivalTurn
@@ -328,6 +329,25 @@ class BidPrice(KeptMenus):
         self._note_departures(waiting, starts)
         return [starts[x.job] for x in waiting]
 
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends: nobody who waits finds its nodes free."""
+        idle, until = self._free[self._round - 1], min((*self._booked, *self._ending), default=self.horizon + 1)
+        for x in self._waiting:
+            if idle >= x.width:
+                return self._round
+            until = min(until, x.arrival + x.agreed.lasting)
+        return until
+
+    def pass_rounds(self, until: int, ahead: int = 1) -> NDArray[np.float64] | None:
+        """Let the rounds before ``until`` go by; their idle nodes move the share that is kept back."""
+        first, self._round = self._round, until - 1
+        self._keep_calendar()
+        idle = self._free[first - 1 : until - 1]
+        for curve in self._curves:
+            curve.slack.rounds_over(first, curve.slot_prices(first, idle.size) * idle)
+        self._round = first
+        return super().pass_rounds(until, ahead)
+
     def charge(self, x: WaitingJob) -> float:
         """Free bookings beyond the end, and charge the quoted prices of the rounds used."""
         self.give_back(x)
@@ -411,6 +431,7 @@ class BidPrice(KeptMenus):
             if x.arrival == now:
                 x.agreed.rate = rates[self.bucket_of(x.owner)]
                 x.agreed.surplus = self._surplus(x)
+                x.agreed.favourites = favourites(x.agreed.surplus)
                 if self._menus is not None and self._kept(x.job):
                     self._menus[x.job] = LockedRate(now, x.agreed.rate)
         return serve_queue(queue, self._free, now, self._order)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.hidden_turn import start_at_turn
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
+from marketsched.mechanisms.bid_price.entries import TOLERANCE
 from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.mechanism import JobId
 
@@ -30,7 +31,14 @@ class Queued:
     law: DurationLaw  # of its duration, by its report
     rate: float = 0.0  # credits per node and round, locked when it arrived
     surplus: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # credits, of starts from its arrival on
+    favourites: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # the best start from each on
     stops: NDArray[np.int64] | None = None  # the most rounds that runs of these starts take; None: until the deadline
+
+    @property
+    def lasting(self) -> int:
+        """Rounds from the arrival on in which some later start still brings something."""
+        good = np.flatnonzero(self.surplus > TOLERANCE)
+        return int(good[-1]) + 1 if good.size else 0
 
 
 def serve_queue(
@@ -56,7 +64,9 @@ def serve_queue(
     blocked = False
     for x in waiting:
         width = x.width
-        start = start_at_turn(x.agreed.surplus[now - x.arrival :], free, now, width, x.limit)
+        waited, agreed = now - x.arrival, x.agreed
+        best = int(agreed.favourites[waited]) - waited if waited < agreed.favourites.size else 0
+        start = start_at_turn(agreed.surplus[waited:], best, free, now, width, x.limit)
         if start is not None and (blocked or start == NOT_YET):
             blocked, start = order == "strict", NOT_YET
         elif start is not None:

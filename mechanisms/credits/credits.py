@@ -238,7 +238,7 @@ class Credits(OnCredit):
             self._present, self._round, idle, self.purses, kappa, self.margin, self._memory.spans.late
         )
 
-    def pass_rounds(self, until: int) -> None:
+    def pass_rounds(self, until: int, ahead: int = 1) -> None:
         """Let the rounds before ``until`` go by; there are no prices."""
         count, self._round, self._any_arrival = until - self._round, until, False
         self._offered.pass_rounds(count)

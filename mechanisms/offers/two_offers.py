@@ -200,11 +200,11 @@ class TwoOffers(BidPrice):
         """Return a round before which nothing moves if no job comes or ends; none is promised once runs are booked."""
         return self._round if self._books else self._hidden.unchanged_until(self._round)
 
-    def pass_rounds(self, until: int) -> NDArray[np.float64]:
-        """Post the rates of the rounds before ``until``; return the regular rate that stood in each."""
+    def pass_rounds(self, until: int, ahead: int = 1) -> NDArray[np.float64]:
+        """Post the rates of the rounds before ``until``; return the regular rate that stood in each, (n, ahead)."""
         prices = self._hidden.rates.post(self._round, self._hidden.learnt, until - self._round)
         self._round, self._any_arrival = until, False
-        return prices
+        return np.repeat(prices[:, None], ahead, axis=1)
 
     def runs(self, x: WaitingJob) -> bool:
         """Tell whether a job runs."""

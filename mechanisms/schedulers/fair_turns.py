@@ -82,10 +82,9 @@ class FairTurns(OrderedQueue):
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         kept: PositiveShare | None = None,
-        kill: bool = False,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, kill=kill, **queue)
+        super().__init__(capacity, horizon, **queue)
         self.accounts = Accounts(shares, newcomers, owners)
         self.turns = Turns(self.accounts, self.unit.kept(KEPT) if kept is None else kept)
         self._of: dict[Hashable, tuple[int, float]] = {}  # of present jobs: the owner's number, and the importance
@@ -112,7 +111,7 @@ class FairTurns(OrderedQueue):
         self.turns.count(*self._use_of(runs))
         return found
 
-    def pass_rounds(self, until: int) -> None:
+    def pass_rounds(self, until: int, ahead: int = 1) -> None:
         """Let the rounds before ``until`` go by; there are no prices."""
         count, self._round, self._any_arrival = until - self._round, until, False
         self.turns.pass_rounds(*self._use_of(self._running.values()), count)

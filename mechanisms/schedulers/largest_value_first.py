@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE
-from marketsched.mechanisms.auctions.hidden_turn import expected_worth
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Natural, Positive, legal
@@ -50,34 +51,29 @@ class LargestValueFirst(QueueScheduler):
         capacity: int,
         horizon: int,
         *,
-        kill: bool = False,
         preempt: bool = True,
         ratio: Positive = 2.0,
         most_preemptions: Natural | None = None,
         **sizes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, kill=kill, **sizes)
+        super().__init__(capacity, horizon, **sizes)
         self.preempt, self.ratio, self.most_preemptions = preempt, ratio, most_preemptions
         self.takes_back = preempt
         self._held: dict[JobId, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
         self._preempted: Counter[JobId] = Counter()  # how often
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
-        """Note what starts are worth, too."""
+        """Note the law of the duration, and the steps of the value, too."""
         super().foresee(x, signal)
         law = x.law
-        x.worth = expected_worth(x, law)
-        x.agreed = max(1.0, law.mean)
+        x.agreed = law, x.steps(x.arrival + 1, x.useful)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start the most valuable jobs; evict jobs worth much less for them."""
         now, free = self.round, self.capacity - self.load
-        found: list[int | None] = []
-        for x in waiting:
-            assert x.worth is not None
-            found.append(NOT_YET if (x.worth[now - x.arrival :] > TOLERANCE).any() else None)
-        worth = [float(x.worth[now - x.arrival]) if found[i] is not None else 0.0 for i, x in enumerate(waiting)]  # type: ignore[index]
-        density = [w / (x.width * x.agreed) for w, x in zip(worth, waiting, strict=True)]
+        worth = [self._worth(x) for x in waiting]
+        found: list[int | None] = [None if now > x.last_start else NOT_YET for x in waiting]
+        density = [w / (x.width * max(1.0, x.agreed[0].mean)) for w, x in zip(worth, waiting, strict=True)]
         for i in sorted(range(len(waiting)), key=lambda i: -density[i]):
             if worth[i] <= TOLERANCE:
                 break
@@ -91,6 +87,13 @@ class LargestValueFirst(QueueScheduler):
                 free -= x.width
                 self._held[x.job] = (worth[i], density[i])
         return found
+
+    def _worth(self, x: WaitingJob) -> float:
+        """Return the expected value of a start now, credits."""
+        (durations, weights), (values, lasts) = x.agreed
+        ends = self.round + durations
+        steps = np.minimum(lasts.searchsorted(ends), values.size - 1)
+        return float(weights @ np.where(ends <= min(x.useful, lasts[-1]), values[steps], 0.0)) if values.size else 0.0
 
     def ran(self, x: WaitingJob) -> bool:
         """Tell whether a job runs, or did before its run was taken back."""

@@ -31,8 +31,9 @@ class QueueScheduler(ArrivalMarket):
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`.
     kill : bool
-        True: a job that has run for its wall time and ``grace`` is evicted, as Slurm does by default. False: it may
-        run for ``max_duration`` rounds. In both cases it counts as about to end once its wall time is over.
+        True: a job that has run for its wall time and ``grace`` is evicted, as by Slurm. False: it may run for
+        ``max_duration`` rounds, as the runs of a log do, which were cut short where that was so. In both cases it
+        counts as about to end once its wall time is over.
     grace : int, optional
         Rounds beyond the wall time before a job is evicted, as Slurm's ``OverTimeLimit``; None: a quarter of an hour.
         Slurm's own default is 0 minutes, but a run ends there up to half a minute (``KillWait``) after its limit was
@@ -54,7 +55,7 @@ class QueueScheduler(ArrivalMarket):
         capacity: int,
         horizon: int,
         *,
-        kill: bool = True,
+        kill: bool = False,
         grace: Natural | None = None,
         drop_hopeless: bool = True,
         stop_at_deadline: bool = True,

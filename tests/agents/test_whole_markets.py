@@ -18,6 +18,7 @@ from marketsched.mechanisms import (
     ArrivalMarket,
     DeadlineValue,
     EventError,
+    FallingValue,
     FirstCome,
     LinearValue,
     StatementOfWork,
@@ -78,11 +79,13 @@ ALL_HIDDEN = ("two-offers",)  # play markets whole in which no duration shows, a
 
 
 @st.composite
-def curves(draw, birth, kinds=("deadline", "deadline", "linear", "table")):
+def curves(draw, birth, kinds=("deadline", "deadline", "linear", "falling", "table")):
     worth, last = draw(st.integers(0, 20)) / 1.0, birth + draw(st.integers(0, 13))
     kind = draw(st.sampled_from(kinds))
     if kind == "deadline":
         return DeadlineValue(worth, last)
+    if kind == "falling":
+        return FallingValue(worth, birth + draw(st.integers(0, 4)), draw(st.floats(0.5, 20.0)), last)
     if kind == "linear":
         return LinearValue(worth, birth + 2, draw(st.sampled_from([0.0, 0.7, 3.0])), last)
     falls = sorted(draw(st.lists(st.integers(0, 20), min_size=1, max_size=6)), reverse=True)
@@ -178,7 +181,7 @@ def test_drawn_markets_of_hidden_durations_are_the_same(name, data):
 @pytest.mark.parametrize("name", ALL_HIDDEN)
 @given(st.data())
 def test_drawn_markets_in_which_no_duration_shows_are_the_same(name, data):
-    jobs = data.draw(markets(revealed=False, some_show=False, kinds=("deadline", "linear")))
+    jobs = data.draw(markets(revealed=False, some_show=False, kinds=("deadline", "linear", "falling")))
     parameters, horizon = data.draw(st.sampled_from(WHOLE[name])), data.draw(st.sampled_from([HORIZON, HORIZON - 5]))
     found = compare_plays(lambda: setup_of(name, parameters, jobs, horizon=horizon))
     assert found.whole and found.difference == ""

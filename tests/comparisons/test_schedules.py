@@ -21,7 +21,8 @@ def log(tmp_path_factory):
     runs = {"submit_s": np.cumsum(rng.integers(1, 300, 120)), "run_s": rng.integers(1, 4000, 120)}
     own = {"processors": rng.integers(1, 6, 120), "user": rng.integers(0, 5, 120)}
     pd.DataFrame({**runs, **own}).to_csv(path, index=False)
-    return {"name": "mine", "workload": {"kind": "csv", "path": str(path), "load": 1.5}}
+    rule = {"deadlines": "drawn"}  # so that runs are evicted, and some jobs are not done
+    return {"name": "mine", "workload": {"kind": "csv", "path": str(path), "load": 1.5, "rule": rule}}
 
 
 @pytest.fixture(scope="module")

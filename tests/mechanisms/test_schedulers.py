@@ -242,7 +242,7 @@ def test_a_depth_is_a_name_or_a_number():
 def test_a_job_is_killed_at_its_wall_time(name):
     jobs = [job("A", 1, 5, 2, real=4)]
     rules = [{"grace": 0}, {"grace": 1}, {"grace": 2}, {}, {"kill": False}]
-    ends = [[(e.kind.value, e.round) for e in events_of(name, jobs, **each)][1] for each in rules]
+    ends = [[(e.kind.value, e.round) for e in events_of(name, jobs, **{"kill": True} | each)][1] for each in rules]
     assert ends == [("evict", 3), ("evict", 4), ("complete", 4), ("evict", 4), ("complete", 4)]
     late = [job("A", 1, 5, 4), job("B", 1, 1, 3, deadline=6)]
     rules = {"drop_hopeless": False, "stop_at_deadline": False}

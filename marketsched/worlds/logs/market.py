@@ -11,13 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.agents.job_table import JobTable, ListedJobs
+from marketsched.mechanisms.columns import JobColumns
+from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.log_runs import LogRuns
 from marketsched.worlds.logs.past import Announced, announced_by_past, certain_durations, past_durations
 from marketsched.worlds.logs.recurring import recurring_jobs_of
 from marketsched.worlds.logs.round_length import added_share, carried
-from marketsched.worlds.logs.rule import DENSITY, SLACK, SPARE_S, LogRule
+from marketsched.worlds.logs.rule import DENSITY, HALF_H, HOUR_S, SLACK, SPARE_S, LogRule
 from marketsched.worlds.prediction import PredictionRule
 from marketsched.worlds.runs import RunColumns
 from marketsched.worlds.workload import Workload, require
@@ -231,6 +233,7 @@ def _jobs(
     z, u = density_rng.standard_normal(len(runs)), slack_rng.uniform(0.5, 1.5, len(runs))
     densities = rule.scale * np.array(DENSITY)[classes] * np.exp(rule.spread * z)
     slacks = rule.slack * np.array(SLACK)[classes] * u
+    waits = rule.slack * np.array(HALF_H)[classes] * u * HOUR_S / length  # rounds
     rounds = carried(known["run_s"].to_numpy(np.float64), known["processors"].to_numpy(np.int64), length).clip(max=most)
     asked = np.ceil(known["requested_s"].fillna(0.0).to_numpy(np.float64) / length).clip(1, most).astype(np.int64)
     asked *= known["requested_s"].notna().to_numpy()
@@ -239,6 +242,7 @@ def _jobs(
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
     given, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
     nodes, means = runs["processors"].to_numpy(), np.array([each.mean for each in announced.laws])[announced.of]
+    falls = rule.deadlines == "none"
     columns = RunColumns(
         births=births,
         arrivals=births,
@@ -248,9 +252,11 @@ def _jobs(
         deadlines=np.where(
             deadlines > 0,
             np.maximum(deadlines, births + 1),
-            births + longest + np.ceil(slacks * longest + SPARE_S / length).astype(np.int64),
+            LAST_ROUND if falls else births + longest + np.ceil(slacks * longest + SPARE_S / length).astype(np.int64),
         ),
         law_of=announced.of,
+        falls=births + np.ceil(means).astype(np.int64) if falls else None,
+        halves=np.where(deadlines > 0, 0.0, np.maximum(waits + slacks * means, 1.0)) if falls else None,
     )
     run_s = runs["run_s"].to_numpy()
     shown: dict[str, list[str] | NDArray[Any]] = {
@@ -355,16 +361,18 @@ def _workload(
         # Posted prices explode on fewer: one wide job then takes all that their curve is about.
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     longest = max(announced, int(jobs.durations.max()))
+    ends = last < LAST_ROUND
+    horizon = longest + max(int(last[ends].max(initial=0)), 0 if ends.all() else _drained(columns, capacity))
     return Workload(
         name,
         jobs,
         capacity=capacity,
         birth_rounds=birth_rounds,
-        horizon=int(last.max()) + longest,
+        horizon=horizon,
         max_concurrency=widest,
         max_duration=min(longest, max_duration),
         max_value=highest,
-        max_delay=1 + int((last - columns.births).max()),
+        max_delay=1 + int((np.minimum(last, horizon + 1) - columns.births).max()),
         round_seconds=length,
         notes={
             "statements": len(jobs),
@@ -373,3 +381,16 @@ def _workload(
             **notes,
         },
     )
+
+
+def _drained(columns: JobColumns, capacity: int) -> int:
+    """Return a round by which a rule that leaves few nodes idle has run all jobs.
+
+    Work that cannot have been done before the last arrival is done at half of the nodes; a quarter of the time of
+    arrivals and three of the longest runs are added.
+    """
+    births, work = columns.births, np.cumsum(columns.durations * columns.widths)
+    ahead = np.concatenate([[0], work[:-1]]) - capacity * births  # work before a job less what could have been done
+    backlog = float(work[-1] - capacity * births[-1] - ahead.min())
+    last = int(births[-1])
+    return last + math.ceil(2 * max(backlog, 0.0) / capacity + last / 4) + 3 * int(columns.durations.max())

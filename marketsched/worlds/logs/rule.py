@@ -6,11 +6,17 @@ shortest urgent); else drawn, 40 % patient, 40 % in between, 20 % urgent. Its va
 
     density x nodes x expected rounds,    density = m exp(s Z),  Z normal,
 
-with m = 1, 3, 9 credits per node and round for the three classes and s = 0.7, if it is done by its deadline,
+with m = 1, 3, 9 credits per node and round for the three classes and s = 0.7, until the announced mean run after its
+arrival is over. A job without a deadline of its own then loses value with time, and is worth something for ever: half
+of it is left after
 
-    arrival + longest announced time (1 + k U) + half an hour,    U uniform in [0.5, 1.5],
+    (h hours + k x announced mean run) U,    U uniform in [0.5, 1.5],
 
-with k = 2, 1, 0.25; afterwards it is worth nothing. Classes, densities and slacks have a stream of draws each.
+with h = 96, 24, 4 and k = 2, 1, 0.25 (`FallingValue`). With ``deadlines: drawn`` it is worth its value until
+
+    arrival + longest announced time (1 + k U) + half an hour,
+
+and nothing afterwards. Classes, densities and slacks have a stream of draws each.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from marketsched.mechanisms.legal import Amount, Finite, Maybe, Positive, Range,
 from marketsched.worlds.logs.round_length import chosen_length
 
 DENSITY, SLACK = (1.0, 3.0, 9.0), (2.0, 1.0, 0.25)  # by class
+HALF_H = (96.0, 24.0, 4.0)  # hours of delay after which half of a falling value is left, by class
 SHARES = (0.4, 0.4, 0.2)  # of the classes, where they are drawn
 SPARE_S = 1800.0  # between the last useful end of a job and its deadline, where that is drawn
 HOUR_S = 3600.0
@@ -59,8 +66,11 @@ class LogRule:
         s, the deviation of the logarithm of densities.
     scale : float
         Densities are m times this.
+    deadlines : "none" or "drawn"
+        None: values fall with time and never end, so that every job is run. Drawn: they end with deadlines that the
+        log does not have. The deadlines that a log has are kept by either.
     slack : float
-        k is 2, 1, 0.25 times this.
+        k is 2, 1, 0.25 and h is 96, 24, 4 hours, times this.
     history : int
         How many earlier runs a law of the past is made of.
     checkpoint_every : int, optional
@@ -82,6 +92,7 @@ class LogRule:
     max_hours: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
     spread: Annotated[float, Finite("[0, 5]")] = 0.7
     scale: Positive = 1.0
+    deadlines: Literal["none", "drawn"] = "none"
     slack: Amount = 1.0
     history: Annotated[int, Whole(1, 1000)] = 10
     checkpoint_every: Annotated[int | None, Maybe(Whole(1))] = None
@@ -144,10 +155,15 @@ class LogRule:
 
     def in_one_line(self) -> str:
         """Return the rule in one line."""
+        slack = "2, 1, 0.25 times the run"
+        time = (
+            f"until deadlines with a slack of {slack} (times {self.slack:g})"
+            if self.deadlines == "drawn"
+            else f"falling to half after 96, 24, 4 h + {slack} (times {self.slack:g}), and never to nothing"
+        )
         return (
             f"{self.name}: values log-normal about 1, 3, 9 credits per node and round (times {self.scale:g}, "
-            f"deviation {self.spread:g}), slack 2, 1, 0.25 times the run (times {self.slack:g}), for patient, middle, "
-            "urgent jobs; values and deadlines are drawn where the log has none"
+            f"deviation {self.spread:g}), {time}, for patient, middle, urgent jobs; drawn where the log has none"
             + ("" if self.checkpoint_every is None else f"; work is saved every {self.checkpoint_every} rounds")
         )
 

@@ -8,7 +8,7 @@ import pytest
 from marketsched.agents import Job
 from marketsched.agents.referee import compare_plays
 from marketsched.agents.setup import MarketSetup
-from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork
+from marketsched.mechanisms import DeadlineValue, FallingValue, LinearValue, StatementOfWork
 from marketsched.mechanisms.auctions.rows_play import RowsPlay
 from marketsched.mechanisms.registry import get, get_mechanism
 
@@ -26,6 +26,7 @@ RULES = {  # by name: parameters, each set of which is played
         {"owners": OWNERS, "carry_rounds": 60.0, "start": 0.0, "income": 0.2, "margin": 4.0},
         {"owners": OWNERS, "patience": 0},
     ],
+    "bid-price": [{}, {"hidden_order": "sealed"}, {"stop_at_loss": True, "buckets": 2}, {"ahead": 40, "tail": False}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}, {"round_seconds": 60.0}],
 }
 
@@ -40,6 +41,8 @@ def drawn_jobs(rng):
         curve = DeadlineValue(value, last)
         if rng.random() < 0.3:
             curve = LinearValue(value, birth + 2, value / MAX_DELAY / 2, last)
+        elif rng.random() < 0.3:
+            curve = FallingValue(value, birth + 5, float(rng.integers(1, 60)), HORIZON)
         more = {"patience": [None, None, 0, 9, 90][rng.integers(5)], "checkpoint": [None, 1, 7][rng.integers(3)]}
         truth = StatementOfWork(birth, int(rng.integers(1, 5)), curve, points, **more)
         duration = int(rng.choice([*durations, 60]))

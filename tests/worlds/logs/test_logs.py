@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketsched.agents.lies.base import restated
+from marketsched.comparisons.comparing import LOG_DEFAULT, compare
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.values import DeadlineValue
 from marketsched.play.running import run
 from marketsched.worlds.logs import FORMATS
 from marketsched.worlds.logs.formats import format_of
@@ -209,6 +211,34 @@ def test_draws_are_paired():
     assert all(a["class"] >= b["class"] for a, b in pairwise(tags))  # the longer the request the more patient
     queued = JobLog.of(drawn(queue=np.arange(200) % 2, requested_s=60.0))
     assert "queues" in market_of(queued, Window(), LogRule(), rng=5).notes["classes"]
+
+
+def test_without_deadlines_values_fall_by_the_hour():
+    runs = drawn(150, requested_s=6000.0, deadline_s=np.where(np.arange(150) % 5, np.nan, 9e5))
+    market = market_of(JobLog.of(runs), Window(capacity=10), LogRule(round_seconds=300.0), rng=3)
+    columns = market.table.columns(market.max_delay)
+    for row in range(20):
+        job = market.jobs[row]
+        curve, steps = job.truth.value, slice(*columns.begins[row : row + 2])
+        if row % 5 == 0:  # the log's own
+            assert isinstance(curve, DeadlineValue) and curve.last == int((9e5 - runs["submit_s"][0]) // 300) + 1
+            continue
+        times = np.arange(job.truth.birth + 1, market.horizon + 2)
+        values = curve(times)
+        assert values.tolist() == columns.values[steps][np.searchsorted(columns.lasts[steps], times)].tolist()
+        hyperbola = curve.value * curve.half / (curve.half + np.maximum(times - curve.start, 0.0))
+        assert (np.abs(np.log2(values / np.maximum(hyperbola, curve.value / 32))) < 0.25).all()
+        hours, requested = curve.half / 12, 20 / 12
+        assert 0.49 < hours / np.dot(((96, 2), (24, 1), (4, 0.25))[job.tags["class"]], (1, requested)) < 1.51
+        assert curve.start == job.truth.birth + 20
+
+
+@pytest.mark.parametrize("load", [0.7, 1.5])
+def test_without_deadlines_every_job_is_run(tmp_path, load):
+    drawn(150, requested_s=6000.0).to_csv(tmp_path / "mine.csv", index=False)
+    workload = {"kind": "csv", "path": str(tmp_path / "mine.csv"), "load": load}
+    found = compare({"name": "mine", "workload": workload}, runs=2, seed=5).runs.set_index("mechanism")
+    assert set(found.index) == set(LOG_DEFAULT) and (found["completed"] == 150).all()
 
 
 @pytest.mark.compiled
