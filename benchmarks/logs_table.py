@@ -34,6 +34,7 @@ import yaml
 
 from marketsched.agents.market_run import MarketRun
 from marketsched.agents.setup import MarketSetup
+from marketsched.comparisons.comparing import LOG_DEFAULT
 from marketsched.mechanisms import get_mechanism
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.registry import get
@@ -55,20 +56,6 @@ LOGS = {  # file, nodes, jobs
     "google29": ("google2011_jobs_29d.csv.gz", 133, 4000),
 }
 MOST_JOBS = 1500  # of a log that is given by its path
-CONTESTANTS = (
-    "two-offers",
-    "easy-backfill",
-    "easy-backfill:kill=false",
-    "easy-backfill:order=class:kill=false",
-    "easy-backfill:order=request:kill=false",
-    "conservative-backfill",
-    "conservative-backfill:kill=false",
-    "fair-share",
-    "fair-share:kill=false",
-    "first-come",
-    "bid-price",
-    "largest-value-first",
-)
 CELL = ("log", "jobs", "window", "load", "seed")
 COLUMNS = (*CELL, "mechanism", "share", "completed", "lost", "busy", "seconds", "statistics")
 CLEAR = 0.5  # points by which a rule has to lead in a cell to be named
@@ -238,7 +225,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(400, 405)))
     parser.add_argument("--window", type=int, default=0)
     parser.add_argument("--jobs", type=int, help=f"of each log (default: as listed, {MOST_JOBS} of a file)")
-    parser.add_argument("--mechanisms", nargs="+", default=list(CONTESTANTS))
+    parser.add_argument("--mechanisms", nargs="+", default=list(LOG_DEFAULT))
     arguments = parser.parse_args()
     if arguments.jobs:
         LOGS.update({name: (*LOGS[name][:2], arguments.jobs) for name in arguments.logs})

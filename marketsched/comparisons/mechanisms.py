@@ -24,6 +24,7 @@ from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
 from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, bounded_runs, paired_differences
+from marketsched.comparisons.recorded import NOTHING_TAKEN_BACK, RECORDED, fidelity, recorded_figures, recorded_jobs
 from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
@@ -55,6 +56,8 @@ COUNTED = (
     "utilisation_open",
 )
 PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")
+BEYOND = 0.005  # share of the recorded node time on more nodes than there are: no bound speaks of such a schedule
+NOT_PROMISED = {**dict(zip(PROMISED, (np.nan, False, ""), strict=True)), "truthful": "", "truthful_but": ""}
 
 
 class MechanismContest:
@@ -111,6 +114,7 @@ class MechanismContest:
         pools: list[pd.DataFrame] = []
         log = "rule" in workload.notes
         played: dict[str, tuple[pd.DataFrame, NDArray[np.float64]]] = {}
+        record: pd.DataFrame | None = None
         for each in self._mechanisms:
             tell(f"seed {seed}, {each.label}")
             began = time.perf_counter()
@@ -143,6 +147,8 @@ class MechanismContest:
             if workload.of_log and workload.cluster is None and workload.round_seconds:
                 sizes = flat.capacity, setup.horizon, workload.round_seconds
                 row |= waits_figures(result.jobs, result.job_rows.taken_back, offered, *sizes)
+                record = recorded_jobs(workload, result.jobs) if record is None else record
+                row |= {} if record is None else fidelity(record, result.jobs, workload.round_seconds)
             rows.append({**row, "seconds": time.perf_counter() - began})
             flat.note(setup, row["welfare"])
         tell(f"seed {seed}, first-come at flat prices")
@@ -154,6 +160,15 @@ class MechanismContest:
         bracket = Bracket(max(bracket.low, best), max(bracket.high, best), bracket.kind)
         about = {"scenario": self._base.name, "seed": seed}
         optimum = {"opt_low": bracket.low, "opt_high": bracket.high, "opt_kind": bracket.kind}
+        if record is not None:
+            found = self._recorded(workload, record, offered, flat.capacity)
+            rows.append(found["row"])
+            promises.append({"mechanism": RECORDED, **NOT_PROMISED})
+            owners.append(found["owners"].assign(seed=seed, mechanism=RECORDED))
+            waits.append(found["waits"].assign(seed=seed, mechanism=RECORDED))
+            schedules += [found["schedule"]] if schedules else []
+            if self.rival is not None:
+                played[RECORDED] = record, offered
         return {
             "runs": [{**about, **row, **optimum, **flat_prices} for row in rows],
             "promises": promises,
@@ -164,6 +179,22 @@ class MechanismContest:
             **({"waits": waits} if waits else {}),
             **({"pools": pools} if pools else {}),
             **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
+        }
+
+    def _recorded(
+        self, workload: Workload, record: pd.DataFrame, offered: NDArray[np.float64], capacity: int
+    ) -> dict[str, Any]:
+        """Return the row of the schedule that the log records, and its tables."""
+        length, last = workload.round_seconds, workload.horizon
+        assert length is not None
+        by_owner = owners_table(record, offered)
+        row = {"mechanism": RECORDED, **recorded_figures(record, capacity, last), **owners_figures(by_owner)}
+        row |= waits_figures(record, NOTHING_TAKEN_BACK, offered, capacity, last, length)
+        return {
+            "row": {**row, "seconds": 0.0},
+            "owners": by_owner,
+            "waits": waits_table(record, length),
+            "schedule": schedule_table(record, RECORDED, last, length, NOTHING_TAKEN_BACK),
         }
 
     def _pairs(self, played: Mapping[str, tuple[pd.DataFrame, NDArray[np.float64]]], seed: int) -> list[pd.DataFrame]:
@@ -178,7 +209,8 @@ class MechanismContest:
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per mechanism, with its promise in the first seed."""
         promises = tables["promises"].drop_duplicates("mechanism")
-        found = summary_table(tables["runs"], self.labels, CONFIDENCE, self.rival)
+        labels = [*self.labels, *([RECORDED] if RECORDED in tables["runs"]["mechanism"].array else [])]
+        found = summary_table(tables["runs"], labels, CONFIDENCE, self.rival)
         return found.merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
@@ -193,6 +225,8 @@ def _contestants(base: Scenario, tokens: Sequence[str], against: str | None) -> 
     named = named_mechanisms(base, tokens)
     if against is None:
         return named, named[1].label if len(named) == 2 else None
+    if against == RECORDED:
+        return named, RECORDED
     (rival,) = named_mechanisms(base, [against])
     if rival.label not in [each.label for each in named]:
         named.append(rival)
@@ -279,7 +313,7 @@ def summary_table(
         The mechanism that all are compared with, beside first-come.
     """
     by_name = {name: runs[runs["mechanism"] == name].sort_values("seed") for name in mechanisms}
-    winner = max(mechanisms, key=lambda name: by_name[name]["welfare"].mean())
+    winner = max((name for name in mechanisms if name != RECORDED), key=lambda name: by_name[name]["welfare"].mean())
     other = None if rival is None else by_name[rival]
     return pd.DataFrame([_row(name, by_name[name], by_name[winner], confidence, other) for name in mechanisms])
 
@@ -303,6 +337,9 @@ def _row(
     if runs is not winner:
         share = ratio_of_means(welfare, winner["welfare"].to_numpy(), confidence=confidence)
     top = runs["opt_high"].mean()
+    if name == RECORDED and runs["beyond"].gt(BEYOND).any():  # no schedule of these nodes: no share of its bound
+        low = high = Estimate(np.nan, np.nan, np.nan)
+        top = np.nan
     return {
         "mechanism": name,
         "runs": len(runs),
@@ -324,4 +361,5 @@ def _row(
         **owners_means(runs, confidence),
         "exact_optima": int((runs["opt_kind"] == "exact").sum()),
         "seconds": runs["seconds"].mean(),
+        **{str(each): x for each, x in runs.filter(regex="^fidelity_|^beyond").mean().items()},
     }

@@ -25,7 +25,8 @@ def rival_of(meta: Mapping[str, Any]) -> Rival:
     named = meta.get("against")
     if named is None or named in FIRST_COME:
         return Rival("first come, first served", "over_first_come", FIRST_COME)
-    return Rival(str(named), "over_rival", (str(named),))
+    words = {"recorded": "the schedule that was recorded", "easy-backfill": "EASY backfilling"}
+    return Rival(words.get(str(named), str(named)), "over_rival", (str(named),))
 
 
 def question_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from marketsched.results.mechanisms_figure import bounds_figure, differences_fig
 from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.pools_view import POOLS, pools_view
+from marketsched.results.recorded_view import RECORDED, recorded_sentences
 from marketsched.results.result import Result
 from marketsched.results.versus_view import versus_figure, versus_sentences, versus_view
 from marketsched.results.views import (
@@ -60,7 +61,7 @@ class MechanismsKind(ResultKind):
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         what = f"{len(rows)} mechanism{'s' * (len(rows) != 1)}"
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
-        head = answer_head(answer_of(rows, meta), versus_sentences(result), about)
+        head = answer_head(answer_of(rows, meta), versus_sentences(result), about, recorded_sentences(result))
         log, more_of_log = log_remarks(meta)
         on_cluster = "pools" in result.tables
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
@@ -96,12 +97,13 @@ class MechanismsKind(ResultKind):
         return found
 
 
-def answer_head(answer: str, more: Sequence[str], about: str) -> Text:
-    """Return the first lines of a comparison: the answer, further sentences, and what was compared."""
+def answer_head(answer: str, more: Sequence[str], about: str, before: Sequence[str] = ()) -> Text:
+    """Return the first lines of a comparison: what was recorded, the answer, more on it, and what was compared."""
     if not answer:
-        return Text(about, style="bold")
-    head = Text("\n".join([answer, *more, about]))
-    head.stylize("bold", 0, len(answer))
+        return Text("\n".join([*before, about]), style="" if before else "bold")
+    head = Text("\n".join([*before, answer, *more, about]))
+    begin = sum(len(each) + 1 for each in before)
+    head.stylize("bold", begin, begin + len(answer))
     return head
 
 
@@ -306,6 +308,7 @@ def _ratio_remarks(comparison: Result) -> list[str]:
             "several alike one is often behind by luck"
         )
     found += known_remarks(rows)
+    rows = [row for row in rows if row["mechanism"] != RECORDED]
     without = [row["mechanism"] for row in rows if not math.isfinite(row["promised_ratio"])]
     for row in rows:
         if row["mechanism"] not in without:

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 HOUR_S = 3600.0
+HOURS = ("median_wait_hours", "q90_wait_hours", "longest_wait_hours", "longest_overtaken_hours")
 WIDE = 0.05  # share of the jobs
 
 
@@ -110,7 +111,9 @@ def waits_figures(
     Returns
     -------
     dict
-        ``longest_wait_hours`` and ``longest_overtaken_hours``, jobs that left unserved included; ``overtaken_job``;
+        `HOURS`, jobs that left unserved included: the median, 90th percentile and longest of waits, and the longest
+        time overtaken; ``wait_with_nodes_free``, the share of all waiting while enough nodes were idle;
+        ``overtaken_job``;
         ``wide_share``, the part of their offered value that the widest 5 % of the jobs get, with all as wide as the
         narrowest of these.
     """
@@ -118,7 +121,7 @@ def waits_figures(
     row = np.cumsum(came) - 1  # of jobs that arrived
     jobs, offered = jobs[came], offered[came]
     if not len(jobs):
-        return {"longest_wait_hours": 0.0, "longest_overtaken_hours": 0.0, "overtaken_job": "", "wide_share": np.nan}
+        return {**dict.fromkeys(HOURS, 0.0), "wait_with_nodes_free": np.nan, "overtaken_job": "", "wide_share": np.nan}
     arrivals, start = (jobs[name].fillna(0).to_numpy(np.int64) for name in ("arrival", "start"))
     end = jobs["completion"].fillna(jobs["removed"]).fillna(last_round + 1).to_numpy(np.int64)
     nodes = jobs["declared_concurrency"].fillna(jobs["concurrency"]).to_numpy(np.int64)
@@ -129,9 +132,12 @@ def waits_figures(
     hours, longest = round_seconds / HOUR_S, int(causes.overtaken.argmax())
     wide = nodes >= np.sort(nodes)[-max(1, round(WIDE * nodes.size))]
     value = jobs["value"].to_numpy(np.float64)
+    waits = causes.earlier + causes.overtaken + causes.idle
+    median, tenth = np.quantile(waits, (0.5, 0.9))
+    found = (median, tenth, waits.max(), causes.overtaken[longest])
     return {
-        "longest_wait_hours": hours * int((causes.earlier + causes.overtaken + causes.idle).max()),
-        "longest_overtaken_hours": hours * int(causes.overtaken[longest]),
+        **{name: hours * float(each) for name, each in zip(HOURS, found, strict=True)},
+        "wait_with_nodes_free": float(causes.idle.sum() / waits.sum()) if waits.any() else np.nan,
         "overtaken_job": str(jobs["name"].iloc[longest]),
         "wide_share": float(value[wide].sum() / offered[wide].sum()) if offered[wide].any() else np.nan,
     }

@@ -68,7 +68,8 @@ def test_figures_by_hand():
     )  # fmt: skip
     figures = waits_figures(jobs, np.zeros((0, 3), int), np.array([10.0, 1.0, 10.0, 3.0]), 2, 20, 1800.0)
     assert figures == {
-        "longest_wait_hours": 6.0, "longest_overtaken_hours": 2.0, "overtaken_job": "wide", "wide_share": 0.25,
+        "median_wait_hours": 2.0, "q90_wait_hours": 5.2, "longest_wait_hours": 6.0, "longest_overtaken_hours": 2.0,
+        "wait_with_nodes_free": 7 / 16, "overtaken_job": "wide", "wide_share": 0.25,
     }  # fmt: skip
 
 

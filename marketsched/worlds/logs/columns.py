@@ -104,7 +104,7 @@ def columns_for(names: Sequence[str], given: Mapping[str, str], place: str) -> d
         how = ",".join(f"{ours}=COLUMN" for ours in missing)
         legal = f"--columns {how}, each one of {seen}"
         raise TraceError(f"no column is known to be {', '.join(missing)}", source=place, legal=legal)
-    return {ours: each for ours, each in found.items() if ours not in ("start", "end") or "run_s" not in found}
+    return found
 
 
 def times(text: pd.Series[str]) -> pd.Series[float]:
@@ -197,11 +197,14 @@ def table_of(rows: pd.DataFrame, names: Mapping[str, str]) -> tuple[pd.DataFrame
             continue
         extra = {"unit": 60.0} if ours == "requested_s" and plain(theirs) in MINUTES else {}
         table[ours] = read[ours](text[theirs], **extra)
+        if ours in ("start", "end") and "run_s" in names:  # only a record of what happened
+            continue
         for line in rows.index[known[ours] & table[ours].isna()]:
             faults.setdefault(int(line), Fault(int(line), f"{theirs} = {text.at[line, theirs][:40]!r}"))
     if "run_s" not in table:
         table["run_s"] = table["end"] - table["start"]
-    for name in ("start", "end"):
-        table.pop(name, None)
-    frame = pd.DataFrame(table, index=rows.index)
+    elif "start" not in table and "end" in table:
+        table["start"] = table["end"] - table["run_s"]
+    table.pop("end", None)
+    frame = pd.DataFrame(table, index=rows.index).rename(columns={"start": "start_s"})
     return frame[~frame.index.isin(list(faults))], list(faults.values())

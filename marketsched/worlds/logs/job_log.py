@@ -16,7 +16,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 MOST_PROCESSORS = 1_000_000  # of one run
 LONGEST_SECONDS = 1e11
 REQUIRED = ("submit_s", "run_s", "processors")
-OPTIONAL = ("requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
+OPTIONAL = ("start_s", "requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
 NO_USERS = "no column says whose a job is: each has an owner of its own, and fair share is first come"
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
@@ -28,7 +28,8 @@ class JobLog:
     Parameters
     ----------
     table : DataFrame
-        One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known),
+        One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known), ``start_s``
+        (float64, on the clock of ``submit_s`` and not before it; NaN: not known),
         ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
         2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) and ``deadline_s`` (float64,
         on the clock of ``submit_s``; NaN: not known).
@@ -81,10 +82,11 @@ class JobLog:
         rows = pd.DataFrame({name: _numbers(table, name) for name in REQUIRED})
         rows["requested_s"] = _numbers(table, "requested_s") if "requested_s" in table else np.nan
         rows.loc[~rows["requested_s"].between(0, LONGEST_SECONDS, inclusive="right"), "requested_s"] = np.nan
-        for name in ("value", "deadline_s"):
+        for name in ("value", "deadline_s", "start_s"):
             rows[name] = _numbers(table, name) if name in table else np.nan
             rows.loc[~(rows[name] >= 0), name] = np.nan
         rows.loc[rows["deadline_s"] > LONGEST_SECONDS, "deadline_s"] = np.nan
+        rows.loc[~rows["start_s"].between(rows["submit_s"], LONGEST_SECONDS), "start_s"] = np.nan
         for name in ("user", "executable", "queue"):
             rows[name] = _names(table[name]) if name in table else ""
         rows["urgency"] = _urgencies(table) if "urgency" in table else -1

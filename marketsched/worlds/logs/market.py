@@ -80,9 +80,9 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     Returns
     -------
     Workload
-        One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``,
-        ``requested`` (rounds; 0: not known), ``run_s`` and ``submit_s`` (from the window's beginning). ``notes`` says
-        what was drawn, chosen, cut and left out.
+        One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``
+        and, of a log with starts, ``recorded_start`` (rounds; 0: not known), ``run_s`` and ``submit_s`` (from the
+        window's beginning). ``notes`` says what was drawn, chosen, cut and left out.
 
     Raises
     ------
@@ -212,7 +212,8 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, 
 def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
     """Return runs whose submissions are so many times as far apart; deadlines move with them."""
     submits = known["submit_s"]
-    return known.assign(submit_s=factor * submits, deadline_s=known["deadline_s"] + (factor - 1) * submits)
+    moved = {"submit_s": factor * submits, "deadline_s": known["deadline_s"] + (factor - 1) * submits}
+    return known.assign(**moved, start_s=np.nan)  # nothing ran like that
 
 
 def _jobs(
@@ -240,6 +241,8 @@ def _jobs(
     announced, notes = _laws(known, first, last, law, rounds, asked, most, rule)
     longest = np.array([int(each.values[-1]) for each in announced.laws])[announced.of]
     births = ((runs["submit_s"].to_numpy() - origin) // length).astype(np.int64) + 1
+    starts = np.floor((runs["start_s"].to_numpy() - origin) / length) + 1
+    recorded = np.maximum(np.nan_to_num(starts).astype(np.int64), np.where(np.isnan(starts), 0, births))
     given, deadlines = runs["value"].to_numpy(), _deadlines(runs["deadline_s"].to_numpy(), origin, length)
     nodes, means = runs["processors"].to_numpy(), np.array([each.mean for each in announced.laws])[announced.of]
     falls = rule.deadlines == "none"
@@ -263,6 +266,7 @@ def _jobs(
         "class": classes,
         "queue": runs["queue"].tolist(),
         "requested": asked[first:last],
+        **({"recorded_start": recorded} if recorded.any() else {}),
         "submit_s": (runs["submit_s"] - origin).to_numpy(),
         "run_s": run_s,
     }
@@ -362,7 +366,8 @@ def _workload(
         capacity, why = 2 * widest, f"twice the widest job ({why}: {capacity})"
     longest = max(announced, int(jobs.durations.max()))
     ends = last < LAST_ROUND
-    horizon = longest + max(int(last[ends].max(initial=0)), 0 if ends.all() else _drained(columns, capacity))
+    recorded = int(jobs.tag("recorded_start", slice(None)).max()) if "recorded_start" in jobs.tags else 0
+    horizon = longest + max(recorded, int(last[ends].max(initial=0)), 0 if ends.all() else _drained(columns, capacity))
     return Workload(
         name,
         jobs,

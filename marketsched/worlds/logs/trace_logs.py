@@ -42,7 +42,7 @@ def google_demand_log(path: Path) -> JobLog:
 def google_tasks_log(path: Path) -> JobLog:
     """Return Google's starts of tasks within 3 h: one node each, submitted when they began to wait."""
     table = TRACES["google-tasks"].read(path).rename(columns={"group": "executable"})
-    table["submit_s"] = table["sched_s"] - table["wait_s"].fillna(0.0)
+    table["submit_s"], table["start_s"] = table["sched_s"] - table["wait_s"].fillna(0.0), table["sched_s"]
     table["processors"], table["urgency"] = 1, table["sched_class"].clip(upper=2)
     return JobLog.of(table, TRACES["google-tasks"].source)
 
@@ -52,6 +52,7 @@ def openb_log(path: Path) -> JobLog:
     table = TRACES["openb-pods"].read(path)
     runs = {
         "submit_s": table["creation_time"],
+        "start_s": table["scheduled_time"],
         "run_s": table["deletion_time"] - table["scheduled_time"],
         "processors": np.maximum(table["num_gpu"].to_numpy(), 1),
         "urgency": table["qos"].map(_URGENCY_OF_QOS).fillna(1),

@@ -1,0 +1,54 @@
+"""The first lines of a comparison on a log: how it ran, and how far the simulated schedules can be believed."""
+
+from __future__ import annotations
+
+import math
+
+from marketsched.results.result import Result
+
+RECORDED = "recorded"  # the name of the schedule of the log
+MOST_FACTOR = 2.0  # a typical factor above which sizes of differences are not to be believed
+
+
+def recorded_sentences(result: Result) -> list[str]:
+    """Return the waits of the recorded schedule, and the fidelity of the simulated one; empty where none is recorded.
+
+    Parameters
+    ----------
+    result : Result
+        Of kind ``mechanisms``.
+    """
+    rows = {row["mechanism"]: row for row in result.records()}
+    if RECORDED not in rows:
+        return []
+    runs = result.runs[result.runs["mechanism"] == RECORDED].iloc[0]
+    waits = result.waits[(result.waits["mechanism"] == RECORDED) & (result.waits["by"] == "all")].iloc[0]
+    mean = waits["wait_rounds"] * result.meta["round_seconds"] / 3600
+    middle, tenth = _time(runs["median_wait_hours"]), _time(runs["q90_wait_hours"])
+    free = runs["wait_with_nodes_free"]
+    found = [
+        f"As it ran, jobs waited {_time(mean)} on average (half of them at most {middle}, a tenth more than {tenth}, "
+        f"one {_time(runs['longest_wait_hours'])}), with {runs['utilisation_open']:.0%} of the nodes busy"
+        + (f"; {free:.0%} of this waiting was while enough nodes were free." if math.isfinite(free) else ".")
+    ]
+    if runs["beyond"] > 0:
+        over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here"
+        found += [f"{over}: no bound speaks of it."] if not math.isfinite(rows[RECORDED]["welfare_share"]) else []
+    judge = next((name for name in ("easy-backfill", *rows) if name in rows and name != RECORDED), None)
+    if judge is None or not math.isfinite(rows[judge]["fidelity_ratio"]):
+        return found
+    row = rows[judge]
+    believed = "the direction of differences can be believed, not their size"
+    if row["fidelity_factor"] > MOST_FACTOR:
+        believed = "differences between rules are not to be believed for this cluster"
+    ranks = f", ranks {row['fidelity_ranks']:.2f}" if math.isfinite(row["fidelity_ranks"]) else ""
+    return [
+        *found,
+        f"Fidelity: {judge} on these nodes gives {row['fidelity_ratio']:.2g} of the recorded mean wait, typical factor "
+        f"{row['fidelity_factor']:.1f}, {row['fidelity_near']:.0%} of jobs within 15 min{ranks}: {believed}.",
+    ]
+
+
+def _time(hours: float) -> str:
+    """Return a time in hours, or in minutes where it is short."""
+    return f"{hours:.1f} h" if hours >= 1 else f"{60 * hours:.0f} min"
