@@ -38,15 +38,12 @@ class _GreedyPolicy(ChannelPolicy):
     @legal
     def __init__(
         self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
-        *,
+        *known: Any,
         rank: Literal["port", "channel"] = "port",
         fill: Literal["skip", "stop"] = "skip",
         **of_all: Any,
     ) -> None:
-        super().__init__(requests, capacities, ports, **of_all)
+        super().__init__(*known, **of_all)
         self.rank, self.fill = rank, fill
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -102,10 +99,8 @@ class LowestCostFirst(_GreedyPolicy):
 
     name = "lcf"
 
-    def __init__(
-        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, costs: ArrayLike | None = None, **rules: Any
-    ) -> None:
-        super().__init__(requests, capacities, ports, **rules)
+    def __init__(self, *known: Any, costs: ArrayLike | None = None, **rules: Any) -> None:
+        super().__init__(*known, **rules)
         if costs is None:
             costs = (self.channels.requests / np.maximum(self.channels.capacities, 1)).sum(axis=1)
         self.costs = float_array("costs", costs, (self.channels.n_channels,), lowest=0.0).copy()
@@ -209,16 +204,8 @@ class _IndexPolicy(ChannelPolicy):
     """Use the present channels with the largest sum of indices."""
 
     @legal
-    def __init__(
-        self,
-        requests: ArrayLike,
-        capacities: ArrayLike,
-        ports: ArrayLike,
-        *,
-        memory_limit: Memory = MEMORY_LIMIT,
-        **of_all: Any,
-    ) -> None:
-        super().__init__(requests, capacities, ports, **of_all)
+    def __init__(self, *known: Any, memory_limit: Memory = MEMORY_LIMIT, **of_all: Any) -> None:
+        super().__init__(*known, **of_all)
         self._problem = self.channels.problem(memory_limit)
 
     def _select(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -270,10 +257,8 @@ class Cucb(_IndexPolicy):
     name = "cucb"
 
     @legal
-    def __init__(
-        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, *, width: Amount = 1.5, **of_all: Any
-    ) -> None:
-        super().__init__(requests, capacities, ports, **of_all)
+    def __init__(self, *known: Any, width: Amount = 1.5, **of_all: Any) -> None:
+        super().__init__(*known, **of_all)
         self.width = width
 
     def _indices(self) -> NDArray[np.float64]:
@@ -297,10 +282,8 @@ class ThompsonSampling(_IndexPolicy):
 
     name = "thompson sampling"
 
-    def __init__(
-        self, requests: ArrayLike, capacities: ArrayLike, ports: ArrayLike, *, rng: Rng = None, **of_all: Any
-    ) -> None:
-        super().__init__(requests, capacities, ports, **of_all)
+    def __init__(self, *known: Any, rng: Rng = None, **of_all: Any) -> None:
+        super().__init__(*known, **of_all)
         self._rng = generator_of(rng)
 
     def _first(self) -> None:

@@ -12,6 +12,8 @@ channel is that of its port's total, :math:`w_l^k f_k'(\sum_r y)`; the reward st
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -45,19 +47,8 @@ class WeightedCluster(BipartiteCluster):
     [0.811, 0.693]
     """
 
-    def __init__(
-        self,
-        requirements: ArrayLike,
-        capacities: ArrayLike,
-        channels: ArrayLike,
-        gain: str | ArrayLike,
-        alpha: ArrayLike,
-        overhead: ArrayLike,
-        *,
-        weights: ArrayLike = 1.0,
-        joint: bool = False,
-    ) -> None:
-        super().__init__(requirements, capacities, channels, gain, alpha, overhead)
+    def __init__(self, *parts: Any, weights: ArrayLike = 1.0, joint: bool = False, **named: Any) -> None:
+        super().__init__(*parts, **named)
         shape = (self.n_ports, self.n_types)
         given = float_array("weights", weights, shape if np.ndim(weights) else (), lowest=1e-50, highest=1e50)
         self.weights = np.broadcast_to(given, shape).copy()

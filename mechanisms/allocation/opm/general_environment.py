@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.opm.machine_availability import AvailabilityProcess
-from marketsched.mechanisms.allocation.opm.machine_environment import MEASURES, PAPER_SPEEDS, MachineEnvironment
+from marketsched.mechanisms.allocation.opm.machine_environment import MEASURES, MachineEnvironment
 from marketsched.mechanisms.allocation.opm.machine_jobs import MachineJobs
 from marketsched.mechanisms.allocation.slot_loop import SlotOutcome
 from marketsched.mechanisms.arrays import float_array
@@ -43,9 +45,7 @@ class GeneralEnvironment(MachineEnvironment):
         capacities: ArrayLike,
         availability: AvailabilityProcess,
         rng: np.random.Generator | int | None = None,
-        *,
-        speeds: tuple[tuple[float, float], tuple[float, float]] = PAPER_SPEEDS,
-        slots: int | None = None,
+        **rest: Any,
     ) -> None:
         self.capacities = float_array("capacities", capacities, (availability.n_machines,), lowest=0.0).copy()
         self._demands = np.ones(jobs.size) if jobs.demands is None else jobs.demands
@@ -57,7 +57,7 @@ class GeneralEnvironment(MachineEnvironment):
                 f"demands[{j}] = {self._demands[j]}: expected at most {self.capacities.max(initial=0.0):g}, "
                 "the largest capacity"
             )
-        super().__init__(jobs, prices, availability, rng, speeds=speeds, slots=slots)
+        super().__init__(jobs, prices, availability, rng, **rest)
 
     def begin(self) -> None:
         """Go back to the first slot; the same randomness comes again."""
