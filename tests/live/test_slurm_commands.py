@@ -1,5 +1,6 @@
 """Slurm's commands: what the bridge relies on, by hand and by Slurm itself."""
 
+import json
 import stat
 from dataclasses import asdict
 
@@ -73,6 +74,14 @@ def test_each_field_of_a_job_is_read_from_its_own_word():
     bare = asdict(SlurmJob.of(ROW | none))
     assert bare["demand"] == asdict(NodeDemand()) and (bare["leader"], bare["parts"], bare["qos"]) == (12, "", "")
     assert not any(bare[name] for name in ("nodes", "submitted", "started", "ended", "exit_code", "restarts", "limit"))
+
+
+def test_jobs_are_those_of_the_partition_by_number():
+    class Answers(Slurm):
+        def run(self, *command, text=None):
+            return json.dumps({"errors": [], "jobs": [ROW, ROW | {"job_id": 3, "partition": "debug"}]})
+
+    assert [[job.id for job in Answers().jobs(name)] for name in (None, "market", "debug")] == [[3, 12], [12], [3, 12]]
 
 
 def test_nodes_are_those_of_the_partition_with_what_jobs_can_have():

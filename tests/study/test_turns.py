@@ -242,6 +242,7 @@ def test_a_vector_step_is_a_step_of_the_parallel_environment(menu):
             assert {name: x[i] for name, x in found.items()} == infos.get(owner, dict.fromkeys(found, 0.0))
             assert not one.agents or (seen[i] == others.get(owner, 0.0 * seen[i])).all()
         assert ended.all() == (not one.agents) == bool(final)
+        assert (seen[:, OBSERVED.index("rounds played")] < 1).all()
     ends = [last.get(owner, 0.0 * seen[0]).tolist() for owner in many.owners]  # some have no job in this market
     assert final["final_obs"].tolist() == ends != seen.tolist()
     assert final["_final_obs"].all() and final["_final_info"].all()

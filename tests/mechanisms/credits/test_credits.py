@@ -108,6 +108,8 @@ def test_the_bound_is_attained_when_all_is_spent_at_once():
     (each,) = (x for x in market.upgrades if x.job == "late")
     assert each.bound == 200.0  # 1,000 credits over (1 - .5) 10 - 1 + 1 nodes
     assert 0.98 * each.bound <= each.started - each.round <= each.bound
+    shown = market.tables()["purses"]
+    assert shown["incomes"].tolist() == [4.98, 0.02] and shown["spent"][1] == 1.0  # of 5 a round; a run of one round
 
 
 class Unpaid(Credits):
