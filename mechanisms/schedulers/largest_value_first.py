@@ -13,13 +13,42 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.arrival_market import TOLERANCE
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
-from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.law import DurationLaw, Signal
 from marketsched.mechanisms.legal import Natural, Positive, legal
+from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
+
+
+class Declared:
+    """The declared value of a job: of a start now, in expectation over its duration.
+
+    Parameters
+    ----------
+    law : DurationLaw
+        Of the duration.
+    values, lasts : ndarray
+        Steps of the value, as of `steps_of`.
+    useful : int
+        The last completion that counts.
+    """
+
+    def __init__(self, law: DurationLaw, values: NDArray[np.float64], lasts: NDArray[np.int64], useful: int) -> None:
+        self._law, self._values, self._lasts = law, np.append(values, 0.0), np.minimum(lasts, useful)
+        self.mean = max(1.0, law.mean)
+        self.worth, self.until = 0.0, 0  # of starts up to this round
+
+    def at(self, now: int) -> float:
+        """Return the expected value of a start in round ``now``, credits; rounds are asked for in order."""
+        if now > self.until:
+            steps = self._lasts.searchsorted(now + self._law.durations)
+            later = self._lasts[steps[steps < self._lasts.size]] - self._law.durations[steps < self._lasts.size]
+            self.worth, self.until = float(self._law.weights @ self._values[steps]), int(later.min(initial=LAST_ROUND))
+        return self.worth
 
 
 class LargestValueFirst(QueueScheduler):
@@ -61,19 +90,20 @@ class LargestValueFirst(QueueScheduler):
         self.takes_back = preempt
         self._held: dict[JobId, tuple[float, float]] = {}  # of running jobs: value, and value per node-round
         self._preempted: Counter[JobId] = Counter()  # how often
+        self._still = 0  # a round before which the last decisions hold if no job comes or ends
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note the law of the duration, and the steps of the value, too."""
         super().foresee(x, signal)
         law = x.law
-        x.agreed = law, x.steps(x.arrival + 1, x.useful)
+        x.agreed = Declared(law, *x.steps(x.arrival + 1, x.useful), x.useful)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start the most valuable jobs; evict jobs worth much less for them."""
         now, free = self.round, self.capacity - self.load
-        worth = [self._worth(x) for x in waiting]
         found: list[int | None] = [None if now > x.last_start else NOT_YET for x in waiting]
-        density = [w / (x.width * max(1.0, x.agreed[0].mean)) for w, x in zip(worth, waiting, strict=True)]
+        worth = [x.agreed.at(now) for x in waiting]
+        density = [w / (x.width * x.agreed.mean) for w, x in zip(worth, waiting, strict=True)]
         for i in sorted(range(len(waiting)), key=lambda i: -density[i]):
             if worth[i] <= TOLERANCE:
                 break
@@ -86,14 +116,14 @@ class LargestValueFirst(QueueScheduler):
                 found[i] = now
                 free -= x.width
                 self._held[x.job] = (worth[i], density[i])
+        still = (min(x.agreed.until, x.last_start) + 1 for x in waiting)
+        moved = self._requeued or self._stopped or any(start != NOT_YET for start in found)
+        self._still = now if moved else min(still, default=self.horizon + 1)
         return found
 
-    def _worth(self, x: WaitingJob) -> float:
-        """Return the expected value of a start now, credits."""
-        (durations, weights), (values, lasts) = x.agreed
-        ends = self.round + durations
-        steps = np.minimum(lasts.searchsorted(ends), values.size - 1)
-        return float(weights @ np.where(ends <= min(x.useful, lasts[-1]), values[steps], 0.0)) if values.size else 0.0
+    def unchanged_until(self) -> int:
+        """Return a round before which nothing moves if no job comes or ends: values stay, and nobody moved before."""
+        return max(self._round, min(self._still, min(self._ending, default=self._still)))
 
     def ran(self, x: WaitingJob) -> bool:
         """Tell whether a job runs, or did before its run was taken back."""
@@ -118,5 +148,6 @@ class LargestValueFirst(QueueScheduler):
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)
+        self._still = 0  # its nodes are free
         self._held.pop(x.job, None)
         self._preempted.pop(x.job, None)

@@ -27,6 +27,7 @@ RULES = {  # by name: parameters, each set of which is played
         {"owners": OWNERS, "patience": 0},
     ],
     "bid-price": [{}, {"hidden_order": "sealed"}, {"stop_at_loss": True, "buckets": 2}, {"ahead": 40, "tail": False}],
+    "largest-value-first": [{}, {"preempt": False}, {"ratio": 1.1, "most_preemptions": 2}],
     "two-offers": [{}, {"requeue": False}, {"spare": False}, {"counts_saved": True}, {"round_seconds": 60.0}],
 }
 
