@@ -131,10 +131,7 @@ def google_window(rng: np.random.Generator, source: Source, *, seconds: float) -
     status = path.stat()
     submitted, ran = _google_times(path, status.st_mtime_ns, status.st_size)
     first, last = float(submitted.min()), float(submitted.max())
-    if seconds > last - first:
-        raise InvalidParameterError(
-            f"slots last {seconds:g} s together", legal=f"at most {last - first:.0f}, the length of the trace"
-        )
+    _check_length(seconds, "s", last - first, "the length of the trace")
     begin = rng.uniform(first, last - seconds)
     inside = (submitted >= begin) & (submitted < begin + seconds)
     return _JobTimes(submitted[inside] - begin, ran[inside])
@@ -175,10 +172,7 @@ def lanl_availability(
     starts = (own["fail_start"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
     ends = (own["fail_fixed"] - origin).dt.total_seconds().to_numpy(dtype=np.float64) / 3600.0
     length = slots * slot_hours
-    if length > starts.max():
-        raise InvalidParameterError(
-            f"slots last {length:g} hours together", legal=f"at most {starts.max():.0f}, the record of the system"
-        )
+    _check_length(length, "hours", starts.max(), "the record of the system")
     place = np.full(n_nodes, -1)
     place[rng.choice(n_nodes, size=n_machines, replace=False)] = np.arange(n_machines)
     begin = rng.uniform(0.0, starts.max() - length)
@@ -203,10 +197,7 @@ def spot_availability(source: Source, *, fleet: str, slots: int, slot_seconds: f
     table = TRACES["spot-nodes"].read(source)
     own = table[table["trace"] == fleet]
     last = float(own["time_ms"].max()) / 1000.0
-    if slots * slot_seconds > last:
-        raise InvalidParameterError(
-            f"slots last {slots * slot_seconds:g} s together", legal=f"at most {last:.0f}, the record of the fleet"
-        )
+    _check_length(slots * slot_seconds, "s", last, "the record of the fleet")
     added = own[own["event"] == "add"].set_index("node")["time_ms"] / 1000.0
     removed = own[own["event"] == "remove"].set_index("node")["time_ms"] / 1000.0
     ends = removed.reindex(added.index).fillna(last).to_numpy(dtype=np.float64)
@@ -236,11 +227,7 @@ def series_availability(
         series = read_spot_series(path)
         times, available = series["time_s"].to_numpy(), series["available"].to_numpy()
         gap = times[1] - times[0] if times.size > 1 else 1.0
-        if slots * slot_seconds > times[-1] + gap:
-            raise InvalidParameterError(
-                f"slots last {slots * slot_seconds:g} s together",
-                legal=f"at most {times[-1] + gap:.0f}, as {path} does",
-            )
+        _check_length(slots * slot_seconds, "s", times[-1] + gap, f"as {path} does")
         most = int(available.max())
         check_memory(f"{n_machines + most} machines", 250.0 * (n_machines + most), "fewer machines")
         for i in range(most):
@@ -260,3 +247,9 @@ def series_availability(
         slot_length=slot_seconds,
         periods_are="presence",
     )
+
+
+def _check_length(length: float, unit: str, most: float, what: str) -> None:
+    """Refuse slots that last longer than what was recorded."""
+    if length > most:
+        raise InvalidParameterError(f"slots last {length:g} {unit} together", legal=f"at most {most:.0f}, {what}")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marketsched.mechanisms.allocation.oga.cluster import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, gang_layout, missing_shares, repair_gangs
+from marketsched.mechanisms.allocation.oga.gang_repair import GangLayout, missing_shares, repair_gangs
 from marketsched.mechanisms.arrays import bool_array, check_shape, float_array, read_only
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Share, Whole, legal
@@ -90,7 +90,17 @@ class GangCluster:
     @cached_property
     def gang_layout(self) -> GangLayout:
         """How the channels of tasks lie in memory."""
-        return gang_layout(self.relaxed, self.task_ports, self.minimum_tasks, self.task_share)
+        layout = self.relaxed.layout
+        return GangLayout(
+            requirements=self.relaxed.requirements,
+            share=self.task_share,
+            first_task=np.searchsorted(self.task_ports, np.arange(self.n_ports + 1)).astype(np.int64),
+            minimum=self.minimum_tasks,
+            by_task=np.argsort(layout.ports, kind="stable").astype(np.int64),
+            offsets=np.searchsorted(np.sort(layout.ports), np.arange(self.n_tasks + 1)).astype(np.int64),
+            places=layout.places,
+            instances=layout.instances,
+        )
 
     @cached_property
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -35,23 +35,6 @@ class GangLayout(NamedTuple):
     instances: NDArray[np.int64]
 
 
-def gang_layout(
-    tasks: BipartiteCluster, task_ports: NDArray[np.int64], minimum: NDArray[np.int64], share: float
-) -> GangLayout:
-    """Return the layout of a cluster whose ports are tasks."""
-    layout = tasks.layout
-    return GangLayout(
-        requirements=tasks.requirements,
-        share=share,
-        first_task=np.searchsorted(task_ports, np.arange(minimum.size + 1)).astype(np.int64),
-        minimum=minimum,
-        by_task=np.argsort(layout.ports, kind="stable").astype(np.int64),
-        offsets=np.searchsorted(np.sort(layout.ports), np.arange(tasks.n_ports + 1)).astype(np.int64),
-        places=layout.places,
-        instances=layout.instances,
-    )
-
-
 def missing_shares(flat: NDArray[np.float64], gangs: GangLayout) -> NDArray[np.float64]:
     """Return 0 for each task of a channel array that counts as scheduled, else the largest share that it lacks."""
     lacking = np.empty(len(gangs.requirements))

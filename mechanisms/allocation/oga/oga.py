@@ -158,7 +158,12 @@ class OgaSched:
         self._process = os.getpid()
         self._tables = np.zeros(2 * cluster.n_types * cluster.n_ports)
         self._state = LaneState(cluster)
-        self._state.put(self._first(initial))
+        first = cluster.fair_shares()
+        if initial is not None:
+            dense = np.asarray(initial, dtype=np.float64)
+            cluster.check_allocation(dense)
+            first = cluster.layout.to_channels(dense)
+        self._state.put(first)
         state = self._state
         columns = tuple(state.columns)  # numba takes a plain tuple a microsecond faster than a named one
         self._read = (columns, state.amounts, state.slopes, self._tables, state.sums)  # by both kernels
@@ -186,7 +191,8 @@ class OgaSched:
         if self._decided:
             raise EventError("allocate called twice in a slot: expected update in between")
         counts = count_array("arrivals", () if arrivals is None else arrivals, self.cluster.n_ports)
-        self._state.put(self._state.channels() * self._present(counts))
+        present = np.repeat((counts > 0).astype(np.float64)[:, None], self.cluster.n_types, axis=1)
+        self._state.put(self._state.channels() * self.cluster.layout.spread_ports(present))
         self._tables[:] = 0.0
         self._pass()
         self._ascend(counts)
@@ -248,20 +254,6 @@ class OgaSched:
     def _pass(self) -> None:
         """Take the step that the tables say, on one thread."""
         pass_kernel(0, self.n_blocks, self._scratch[0], *self._read, self._n_ports)
-
-    def _first(self, initial: ArrayLike | None) -> NDArray[np.float64]:
-        """Return y(1) as a channel array of our own."""
-        cluster = self.cluster
-        if initial is not None:
-            dense = np.asarray(initial, dtype=np.float64)
-            cluster.check_allocation(dense)
-            return cluster.layout.to_channels(dense)
-        return cluster.fair_shares()
-
-    def _present(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the channel array that is 1 on channels of ports with jobs."""
-        present = np.repeat((counts > 0).astype(np.float64)[:, None], self.cluster.n_types, axis=1)
-        return self.cluster.layout.spread_ports(present)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out threads: a copy starts its own."""
