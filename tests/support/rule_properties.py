@@ -64,10 +64,8 @@ def drawn(seed: int, hidden: bool, nodes: int = 4, form: str = "") -> tuple[Job,
         days = {"equal": [3], "exact": days[1:], "unlucky": [1, 6]}.get(form, days)
         odds = (0.95, 0.05) if form == "unlucky" else [1 / len(days)] * len(days)
         width = 1 if form == "equal" else int(rng.integers(1, 3))
-        value, wait = (
-            float(rng.choice([1.0, 4.0, 16.0])) * width * 3,
-            60 if form in ("equal", "unlucky") else int(rng.integers(6, 24)),
-        )
+        value = float(rng.choice([1.0, 4.0, 16.0])) * width * 3
+        wait = 60 if form in ("equal", "unlucky") else int(rng.integers(6, 24))
         law = tuple(zip(days, odds, strict=True))
         jobs.append(stated_job(i, at, width, law, int(rng.choice(days)), value, wait, hidden))
     return tuple(jobs)
@@ -165,9 +163,7 @@ def preempts(name: str) -> str:
     """Return whether a run is taken back that neither outlasts its booking nor is late."""
     some = [*markets(name, hidden=False), *markets(name, "exact")]
     some += [] if name.startswith("cluster-") else markets(name, "unlucky")
-    return (
-        "yes" if any(kind in ("requeue", "evict") for jobs in some for _, kind, _ in play(name, jobs).events) else "no"
-    )
+    return word(any(kind in ("requeue", "evict") for jobs in some for _, kind, _ in play(name, jobs).events))
 
 
 def final(name: str) -> str:
@@ -224,20 +220,13 @@ COLUMNS: dict[str, Callable[[str], str]] = {
 
 def row(name: str) -> dict[str, str]:
     """Return the row of a rule."""
-    revealed, hidden = truth_of(name)
-    return {"rule": name, "truth, revealed": revealed, "truth, hidden": hidden} | {
-        k: f(name) for k, f in COLUMNS.items()
-    }
+    truth = dict(zip(("truth, revealed", "truth, hidden"), truth_of(name), strict=True))
+    return {"rule": name} | truth | {column: cell(name) for column, cell in COLUMNS.items()}
 
 
-def main() -> None:
-    """Write the table."""
+if __name__ == "__main__":
     rows = [row(name) for name in mechanism_names()]
     with TABLE.open("w", newline="", encoding="utf-8") as lines:
         table = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
-
-
-if __name__ == "__main__":
-    main()
