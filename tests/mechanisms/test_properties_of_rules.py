@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from marketsched.mechanisms.registry import mechanism_names, truth_of
+from marketsched.mechanisms.registry import get, mechanism_names, truth_of
 from rule_properties import COLUMNS, TABLE, row
 
 with TABLE.open(newline="", encoding="utf-8") as lines:
@@ -12,7 +12,8 @@ with TABLE.open(newline="", encoding="utf-8") as lines:
 
 
 def test_every_rule_of_the_package_has_a_row_with_the_truth_that_the_registry_states():
-    assert set(ROWS) == {name for name in mechanism_names() if not name.startswith(("test:", "free-for-all"))}
+    ours = {name for name in mechanism_names() if get("mechanism", name).__module__.startswith("marketsched.")}
+    assert set(ROWS) == ours  # other tests of this process may have added some of theirs
     for name, cells in ROWS.items():
         assert [cells["truth, revealed"], cells["truth, hidden"]] == truth_of(name)
         assert list(cells) == ["rule", "truth, revealed", "truth, hidden", *COLUMNS]

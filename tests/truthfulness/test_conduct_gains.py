@@ -130,7 +130,7 @@ def hidden(name, value, duration, nodes=1, arrival=1, owner=None):
 
 
 @pytest.mark.parametrize(
-    ("rules", "least", "most"), [({"kill": False}, 10.0, 10.0), ({"grace": 0}, 0.0, 0.0), ({}, 0.0, 10.0)]
+    ("rules", "least", "most"), [({}, 10.0, 10.0), ({"kill": True, "grace": 0}, 0.0, 0.0), ({"kill": True}, 0.0, 10.0)]
 )
 def test_a_short_estimate_passes_the_head_unless_runs_are_stopped_at_it(rules, least, most):
     """X has one of two nodes for two rounds, H waits for both: A, of three rounds, may not pass unless it says two."""
