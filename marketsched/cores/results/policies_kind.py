@@ -129,20 +129,15 @@ class OverKind(_Policies):
 
     def figures(self, result: Result) -> dict[str, Figure]:
         key, name, core = result.meta["key"].rpartition(".")[2], result.meta["scenario"], self.core(result)
+        draw, runs = results.over_figure, result.runs
         if key == "gain":
-            found = {"figure": results.over_figure.utility_figure(result.runs, title=f"{name}: utilities")}
+            found = {"figure": draw.utility_figure(runs, title=f"{name}: utilities")}
         else:
             title = f"{name}: effect of {key}"
-            found = {
-                "figure": results.over_figure.sweep_figure(
-                    result.runs, key=key, title=title, goal=core.goal, star=core.star
-                )
-            }
+            found = {"figure": draw.sweep_figure(runs, key=key, title=title, goal=core.goal, star=core.star)}
         if core.pair:
             title = f"{name}: {' and '.join(core.pair)}"
-            found["-".join(core.pair)] = results.over_figure.gain_overhead_figure(
-                result.runs, key=key, title=title, pair=core.pair
-            )
+            found["-".join(core.pair)] = draw.gain_overhead_figure(runs, key=key, title=title, pair=core.pair)
         return found
 
 

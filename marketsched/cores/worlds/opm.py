@@ -117,9 +117,8 @@ class OpmWorld(CoreWorld):
         kinds = min(KINDS, len(np.unique(self.rates)), AFFORDABLE // int(spans.sum()))
         if not kinds or self.capacities is not None:  # (7) is about machines that hold one task
             return Reference()
-        found = offline_optimum(
-            self.jobs, self.prices, self.rates, objective="per-slot", tolerance=TOLERANCE, most_kinds=kinds
-        )
+        limits: dict[str, Any] = {"objective": "per-slot", "tolerance": TOLERANCE, "most_kinds": kinds}
+        found = offline_optimum(self.jobs, self.prices, self.rates, **limits)
         return Reference(found.value, found.bound - found.value)
 
     def earned(self, record: SlotRecord, slots: int) -> float:
@@ -130,6 +129,7 @@ class OpmWorld(CoreWorld):
         """Return spending and work of a scheduler's jobs, one row per job."""
         assert isinstance(environment, MachineEnvironment)
         found = environment.outcomes()
+        fit = policy.fit if isinstance(policy, MachineScheduler) else float((found.costs - self.jobs.budgets).sum())
         table = pd.DataFrame(
             {
                 "job": np.arange(self.jobs.size),
@@ -144,9 +144,7 @@ class OpmWorld(CoreWorld):
             {
                 "earned": float(self.jobs.utilities_per_slot(found.works).sum()),  # as OPM (6) counts
                 "budget_share": float(found.costs.sum() / self.jobs.budgets.sum()),
-                "fit": policy.fit
-                if isinstance(policy, MachineScheduler)
-                else float((found.costs - self.jobs.budgets).sum()),
+                "fit": fit,
                 "step": policy.primal_step if isinstance(policy, (Opm, GeneralOpm)) else float("nan"),
                 "machines": float(self.prices.size),
             },
