@@ -46,7 +46,7 @@ class ExperimentKind(ResultKind):
         return str(result.meta["experiment"])
 
     def view(self, result: Result) -> Group:
-        return Group(Text(_headline(result.meta), style="bold"), *_claims_printed(result.table))
+        return Group(Text(headline(result.meta), style="bold"), *_claims_printed(result.table))
 
     def figures(self, result: Result) -> dict[str, Figure]:
         return {"figure": _figure(result)}
@@ -99,12 +99,8 @@ def verdict_counts(table: pd.DataFrame) -> dict[str, int]:
     return {word: int((own == word).sum()) for word in COLOURS}
 
 
-def headline_of(result: Result) -> str:
-    """Return an experiment's title and settings in one line."""
-    return _headline(result.meta)
-
-
-def _headline(meta: Mapping[str, Any]) -> str:
+def headline(meta: Mapping[str, Any]) -> str:
+    """Return an experiment's title and settings in one line, from what is known of its result."""
     size = "the paper's sizes" if meta["full"] else "reduced sizes"
     return (
         f"{meta['experiment']}: {meta['place']}; {meta['sizes']}, {meta['runs']} seeds, {size}, {meta['seconds']:.0f} s"

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.papers.experiment_kind import headline_of, verdict_counts
+from marketsched.papers.experiment_kind import headline, verdict_counts
 from marketsched.papers.experiments import EXPERIMENTS
 from marketsched.play.kept_results import difference, fingerprint
 from marketsched.results.output import META, check_target, whole_file, write_json, write_table
@@ -62,7 +62,7 @@ def _difference(wanted: Mapping[str, Any], meta: Mapping[str, Any]) -> str | Non
 
 def overview(found: Sequence[Result], names: Sequence[str], asked: Mapping[str, Any]) -> Result:
     """Return the claims of the finished experiments, of all that were asked for, as one result."""
-    headlines = {str(each.meta["experiment"]): headline_of(each) for each in found}
+    headlines = {str(each.meta["experiment"]): headline(each.meta) for each in found}
     meta = {
         "complete": headlines.keys() >= set(names),
         "experiments": [*headlines],
