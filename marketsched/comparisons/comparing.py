@@ -20,7 +20,7 @@ from marketsched.comparisons.contest import Contest, Found
 from marketsched.comparisons.loads import LoadContest
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import is_log, read_scenario, with_whole_log
+from marketsched.config.scenario_file import WHOLE_LOG, is_log, read_scenario, with_whole_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
@@ -31,6 +31,7 @@ from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result, versions
+from marketsched.worlds.logs.market import WINDOW_JOBS
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_RIVAL = "easy-backfill"  # the baseline on a log: the queue that most clusters run
@@ -55,6 +56,7 @@ CLUSTER_DEFAULT = (
     "cluster-queue",
 )  # of jobs with shapes
 OPTIMUM_SECONDS = 10.0
+MOST_WINDOWS = 8  # of a log, by default
 
 
 Task = tuple[int, int]  # a seed, and the number of its part
@@ -71,6 +73,7 @@ def compare(
     *,
     against: str | None = None,
     loads: Sequence[float] | None = None,
+    windows: Count | None = None,
     data: str | PathLike[str] | None = None,
     optimum_seconds: Amount | None = None,
     growth: bool = True,
@@ -94,7 +97,7 @@ def compare(
         None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of jobs with shapes `CLUSTER_DEFAULT`; of an
         allocation core the scenario's policies.
     runs : int
-        Seeds ``seed .. seed + runs - 1``.
+        Seeds ``seed .. seed + runs - 1``; of a log with several windows so many for each of them.
     seed : int
         The first one.
     against : str, optional
@@ -103,6 +106,10 @@ def compare(
     loads : sequence of float, optional
         Of a market: compare at each of these loads. The number of nodes sets the load; for a log, whose nodes are
         fixed, the time between arrivals does (`marketsched.comparisons.loads`). None: the scenario as it is.
+    windows : int, optional
+        Of a log: compare on so many windows, spread over the whole log, which are then the unit of every interval.
+        None: one for each thousand jobs, at most 8; 1 where the scenario says ``days``, ``first_day``, ``most_jobs`` or
+        ``windows``.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional
@@ -163,10 +170,16 @@ def compare(
     else:
         base = Scenario.of(scenario)
     first = checked_seed(seed, runs)
-    contest = _contest(base, mechanisms, against, loads, data, optimum_seconds, growth, first)
+    windows = windows_for(base, windows, first, data)
+    runs *= windows
+    contest = _contest(base, mechanisms, against, loads, windows, data, optimum_seconds, growth, first)
     began = time.perf_counter()
     question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
-    question |= {"growth": growth, "loads": None if loads is None else [float(load) for load in loads]}
+    question |= {
+        "growth": growth,
+        "windows": windows,
+        "loads": None if loads is None else [float(load) for load in loads],
+    }
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
     kept = kept_for(keep, {"compare": question})
     tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
@@ -178,8 +191,8 @@ def compare(
         "core": base.kind,
         contest.compared: contest.labels,
         "seed": first,
-        "runs": int(tables["runs"]["seed"].nunique()),
-        "runs_asked_for": runs,
+        "runs": int(tables["runs"]["seed"].nunique()) if windows == 1 else windows,
+        "runs_asked_for": runs if windows == 1 else windows,
         "confidence": CONFIDENCE,
         **contest.about(found),
         "versions": versions(),
@@ -202,6 +215,7 @@ def _contest(
     names: Sequence[str] | None,
     against: str | None,
     loads: Sequence[float] | None,
+    windows: int,
     data: str | PathLike[str] | None,
     seconds: float | None,
     growth: bool,
@@ -220,8 +234,28 @@ def _contest(
         names = CLUSTER_DEFAULT if base.workload.on_cluster else LOG_DEFAULT if log else DEFAULT
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
-        return LoadContest(base, names, loads, data, seconds or 0.0, against)
-    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against)
+        return LoadContest(base, names, loads, data, seconds or 0.0, against, windows)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against, windows)
+
+
+def windows_for(base: Scenario, asked: int | None, seed: int, data: str | PathLike[str] | None) -> int:
+    """Return on how many windows a scenario is compared, as `compare` says; ``asked`` None: by default.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no log, and ``asked`` is not 1.
+    """
+    if base.kind != "market" or not is_log({"workload": {"kind": base.workload.kind}}) or base.workload.on_cluster:
+        if asked not in (None, 1):
+            raise InvalidParameterError(place="windows", value=asked, legal="1: only a log has several")
+        return 1
+    if asked is not None:
+        return asked
+    said = base.workload
+    if said.days is not None or said.first_day is not None or said.windows > 1 or said.most_jobs != WHOLE_LOG:
+        return 1
+    return max(1, min(MOST_WINDOWS, len(base.workload_of(seed, data).jobs) // WINDOW_JOBS))
 
 
 def _played(stream: Iterator[tuple[Task, Found]], n_parts: int, keep_interrupted: bool) -> tuple[Found, bool]:

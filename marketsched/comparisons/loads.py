@@ -23,6 +23,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.results.paired_statistics import CONFIDENCE
+from marketsched.results.windows import by_window
 from marketsched.worlds.workload import Workload
 
 BY_LOAD = ("owners", "against", "waits")  # tables that are kept
@@ -43,9 +44,10 @@ class LoadContest:
         data: str | PathLike[str] | None,
         seconds: float,
         against: str | None = None,
+        windows: int = 1,
     ) -> None:
         self._base, self._data = base, data
-        self._contest = MechanismContest(base, mechanisms, data, seconds, against=against)
+        self._contest = MechanismContest(base, mechanisms, data, seconds, against=against, windows=windows)
         self._loads = _checked_loads(loads)
         self.labels = self._contest.labels
         self.parts = tuple(f"load {load:g}" for load in self._loads)
@@ -77,9 +79,10 @@ class LoadContest:
         """Return jobs and nodes that make a load: nodes vary, or arrivals on the nodes of a log."""
         if "rule" not in drawn.notes:
             return drawn, drawn.capacity_at(load)
-        section, capacity = self._base.workload, self._base.mechanism.capacity or drawn.capacity
+        base = self._contest.base_of(seed)
+        section, capacity = base.workload, base.mechanism.capacity or drawn.capacity
         stretched = section.model_copy(update={"stretch": section.stretch * drawn.load_at(capacity) / load})
-        return self._base.model_copy(update={"workload": stretched}).workload_of(seed, self._data), capacity
+        return base.model_copy(update={"workload": stretched}).workload_of(seed, self._data), capacity
 
     def summary(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """Return one row per load and mechanism.
@@ -96,6 +99,7 @@ class LoadContest:
                 f"loads = {', '.join(f'{load:g}' for load in self._loads)}: at {row['load']:g}, {row['mechanism']}: "
                 f"{row['refused']}: expected lower loads"
             )
+        runs = by_window(runs, self._contest.windows, ["load", "mechanism"])
         return load_table(runs, self.labels, CONFIDENCE, self._contest.rival)
 
     def about(self, found: Found) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_s
 from marketsched.results.schedules import schedule_table
 from marketsched.results.versus import paired_owners
 from marketsched.results.waits import waits_table
+from marketsched.results.windows import by_window, window_of
 from marketsched.worlds.workload import Workload
 
 COUNTED = (
@@ -76,9 +77,10 @@ class MechanismContest:
         seconds: float,
         drawn_seed: int | None = None,
         against: str | None = None,
+        windows: int = 1,
     ) -> None:
-        """Of a log, who ran when in ``drawn_seed`` is kept for pictures."""
-        self._drawn_seed = drawn_seed
+        """Of a log, who ran when in ``drawn_seed`` is kept for pictures; seeds are of its windows in turn."""
+        self._drawn_seed, self.windows = drawn_seed, windows
         self._base, self._data, self._seconds = base, data, seconds
         self._mechanisms, self.rival = _contestants(base, mechanisms, against)
         self.labels = [each.label for each in self._mechanisms]
@@ -88,9 +90,16 @@ class MechanismContest:
         """Return one row per mechanism for the jobs of one seed."""
         return self.play_on(self.workload_of(seed), None, seed, tell)
 
+    def base_of(self, seed: int) -> Scenario:
+        """Return the scenario of a seed: that of its window, where there are several."""
+        if self.windows == 1:
+            return self._base
+        own = {"windows": self.windows, "window": window_of(seed, self.windows)}
+        return self._base.model_copy(update={"workload": self._base.workload.model_copy(update=own)})
+
     def workload_of(self, seed: int) -> Workload:
         """Return the jobs of a seed, with warnings for all mechanisms."""
-        workload = self._base.workload_of(seed, self._data)
+        workload = self.base_of(seed).workload_of(seed, self._data)
         for each in self._mechanisms:
             workload = with_unknown_owners(workload, each.scenario.mechanism.parameters)
         return workload
@@ -210,13 +219,15 @@ class MechanismContest:
         """Return one row per mechanism, with its promise in the first seed."""
         promises = tables["promises"].drop_duplicates("mechanism")
         labels = [*self.labels, *([RECORDED] if RECORDED in tables["runs"]["mechanism"].array else [])]
-        found = summary_table(tables["runs"], labels, CONFIDENCE, self.rival)
+        runs = by_window(tables["runs"], self.windows, ["mechanism"])
+        found = summary_table(runs, labels, CONFIDENCE, self.rival)
         return found.merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
         """Return the rival, the time limit of a seed's exact optimum, and the description of the workload."""
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
         about = {"against": self.rival, "optimum_seconds": self._seconds, "round_seconds": found["lengths"][0]}
+        about |= {"windows": self.windows} if self.windows > 1 else {}
         return {**about, "workload": dict(found["notes"][0]), **drawn}
 
 

@@ -37,6 +37,7 @@ def plan_of_log(
     names: Sequence[str] | None,
     runs: int,
     n_loads: int = 1,
+    n_windows: int = 1,
     *,
     data: str | PathLike[str] | None = None,
     workers: int | None = None,
@@ -49,15 +50,17 @@ def plan_of_log(
         Of a log.
     names : sequence of str, optional
         Mechanisms; None: `LOG_DEFAULT`.
-    runs, n_loads : int
-        Seeds, and loads of each.
+    runs, n_loads, n_windows : int
+        Seeds of each window, and loads of each; windows.
     data : path, optional
         As of `compare`.
     workers : int, optional
         Processes. None: one if that takes no more than a moment; else one for each processor that has a seed and a
         load of its own, as far as half of the free memory goes.
     """
-    mechanisms, parts = len(LOG_DEFAULT if names is None else names), runs * n_loads
+    mechanisms, parts = len(LOG_DEFAULT if names is None else names), runs * n_loads * n_windows
+    if n_windows > 1:
+        base = base.model_copy(update={"workload": base.workload.model_copy(update={"windows": n_windows})})
     n_jobs = len(base.workload_of(0, data).jobs)
     alone = JOB_S * n_jobs * mechanisms * parts
     if workers is None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from marketsched import results
 from marketsched.mechanisms.promises import VERDICTS
-from marketsched.results.answers import answer_of, rival_of
+from marketsched.results.answers import answer_of, question_of, rival_of
 from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
@@ -34,6 +34,7 @@ from marketsched.results.views import (
     warnings_of,
 )
 from marketsched.results.waits_view import classes_view, waits_view
+from marketsched.results.windows import windows_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,10 @@ class MechanismsKind(ResultKind):
         state = "" if result.complete else f", INTERRUPTED {result.how_far}"
         what = f"{len(rows)} mechanism{'s' * (len(rows) != 1)}"
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
-        head = answer_head(answer_of(rows, meta), versus_sentences(result), about, recorded_sentences(result))
+        rival, asked = rival_of(meta), question_of(rows, meta)
+        words = windows_words(result.runs, asked, rival.labels[0] if rival.column == "over_rival" else None, meta)
+        more = [*([f"{asked} is {words}."] if words else []), *versus_sentences(result)]
+        head = answer_head(answer_of(rows, meta), more, about, recorded_sentences(result))
         log, more_of_log = log_remarks(meta)
         on_cluster = "pools" in result.tables
         notes, more_notes = [*_remarks(result), *log], [*_ratio_remarks(result), *more_of_log]
@@ -117,7 +121,9 @@ def drawn_owners(result: Result, named: Sequence[str]) -> dict[str, Figure]:
 
 def seeds_text(result: Result) -> str:
     """Say which seeds were played, as in ``seeds 0 to 19``."""
-    seeds = sorted(result.runs["seed"].unique().tolist())
+    seeds, windows = sorted(result.runs["seed"].unique().tolist()), int(result.meta.get("windows", 1))
+    if windows > 1:
+        return f"{windows} windows of the log, values drawn {len(seeds) // windows} times for each"
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     whole = len(seeds) == seeds[-1] - seeds[0] + 1

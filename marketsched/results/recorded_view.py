@@ -21,14 +21,19 @@ def recorded_sentences(result: Result) -> list[str]:
     rows = {row["mechanism"]: row for row in result.records()}
     if RECORDED not in rows:
         return []
-    runs = result.runs[result.runs["mechanism"] == RECORDED].iloc[0]
-    waits = result.waits[(result.waits["mechanism"] == RECORDED) & (result.waits["by"] == "all")].iloc[0]
+    windows = int(result.meta.get("windows", 1))  # each of which has another record; draws do not
+    of_windows = [
+        table[table["mechanism"] == RECORDED].drop_duplicates("seed").head(windows)
+        for table in (result.runs, result.waits[result.waits["by"] == "all"])
+    ]
+    runs, waits = (table.select_dtypes("number").mean() for table in of_windows)
     mean = waits["wait_rounds"] * result.meta["round_seconds"] / 3600
     middle, tenth = _time(runs["median_wait_hours"]), _time(runs["q90_wait_hours"])
+    longest = _time(of_windows[0]["longest_wait_hours"].max())
     free = runs["wait_with_nodes_free"]
     found = [
         f"As it ran, jobs waited {_time(mean)} on average (half of them at most {middle}, a tenth more than {tenth}, "
-        f"one {_time(runs['longest_wait_hours'])}), with {runs['utilisation_open']:.0%} of the nodes busy"
+        f"one {longest}), with {runs['utilisation_open']:.0%} of the nodes busy"
         + (f"; {free:.0%} of this waiting was while enough nodes were free." if math.isfinite(free) else ".")
     ]
     if runs["beyond"] > 0:

@@ -37,7 +37,7 @@ from marketsched.show.commands.tools import (
     target_folder,
 )
 
-RUNS, LOG_RUNS = 20, 3  # paired runs, by default
+RUNS, LOG_RUNS, WINDOW_RUNS = 20, 3, 2  # paired runs by default, of a log, of each of its windows
 
 if TYPE_CHECKING:
     from marketsched.comparisons.plan_of_log import LogPlan
@@ -58,6 +58,14 @@ def compare(
         ),
     ] = None,
     mechanism: MechanismOption = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Of a log: on so many windows, spread over it; by default one for each thousand jobs, at most 8.",
+            show_default=False,
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +138,6 @@ def compare(
             else config.scenario_file.with_changes(content, log_changes(days, columns, strict, nodes, changes, content))
         )
         if content is not None and config.scenario_file.is_log(content):
-            runs = LOG_RUNS if runs is None else runs
             content = config.scenario_file.with_whole_log(content)
         base = None if content is None else config.scenario.Scenario.from_dict(content, source=source)
         if over is not None and (base is None or base.kind == "market"):
@@ -152,7 +159,10 @@ def compare(
         options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
         if content is not None and config.scenario_file.is_log(content):
-            sizes = names, LOG_RUNS if runs is None else runs, len(options.get("loads", [None]))
+            n_windows = comparisons.comparing.windows_for(base, windows, seed, data)
+            runs = (LOG_RUNS if n_windows == 1 else WINDOW_RUNS) if runs is None else runs
+            options["windows"] = n_windows
+            sizes = names, runs, len(options.get("loads", [None])), n_windows
             plan = comparisons.plan_of_log.plan_of_log(base, *sizes, data=data, workers=workers)
             options["workers"] = plan.workers
             if plan.is_long and scheduler is None:  # how many a cluster plays at a time is not known here

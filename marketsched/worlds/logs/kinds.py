@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 from marketsched.mechanisms.errors import InvalidParameterError
@@ -30,7 +30,7 @@ class LogFile:
     ----------
     path : str
         The file, or its name in the data folder; empty: the usual name of the trace of this kind.
-    days, first_day, most_jobs, max_concurrency, capacity, load, stretch
+    days, first_day, most_jobs, max_concurrency, capacity, load, stretch, windows, window
         As of `marketsched.worlds.logs.market.Window`.
     columns : mapping of str to str
         Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
@@ -56,6 +56,8 @@ class LogFile:
     capacity: MaybeCount = None
     load: MaybePositive = None
     stretch: Positive = 1.0
+    windows: Annotated[int, Whole(1, 1000)] = 1
+    window: Annotated[int, Whole(0, 999)] = 0
     columns: Annotated[Any, Maybe(AnyColumns())] = None
     strict: bool = False
     rule: Annotated[Any, Maybe(AnyRule())] = None
@@ -66,13 +68,13 @@ class LogFile:
             raise InvalidParameterError(place="path", value=self.path, legal="the file of a log")
         if self.capacity is not None and self.load is not None:
             raise InvalidParameterError(place="load", value=self.load, legal="nothing beside capacity")
+        if self.window >= self.windows:
+            raise InvalidParameterError(place="window", value=self.window, legal=f"below windows = {self.windows}")
 
     def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; see `marketsched.worlds.logs.market.market_of`."""
         path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
-        window = Window(
-            self.days, self.first_day, self.most_jobs, self.max_concurrency, self.capacity, self.load, self.stretch
-        )
+        window = Window(**{each.name: getattr(self, each.name) for each in fields(Window)})
         log = read_log(path, self.kind, self.columns, self.strict)
         return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
 

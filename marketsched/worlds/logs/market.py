@@ -25,8 +25,10 @@ from marketsched.worlds.runs import RunColumns
 from marketsched.worlds.workload import Workload, require
 
 DAY_S = 86_400.0
+WEEK_S, WINDOW_JOBS = 7 * DAY_S, 1_000  # the length of one of several windows, whichever is longer
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
 LARGEST_ROUND = 10**9
+KNOWN_STARTS, MOST_OF_THE_TIME = 0.99, 0.999  # share of runs whose starts are recorded, and of the time of a log
 MOST_UNSAID = 0.01  # share of runs left out as too wide, or of node time cut off, with no more than a note
 
 
@@ -50,6 +52,9 @@ class Window:
         Work over the nodes' capacity. None, and no ``capacity``: the machine of the log, where it says one; else 1.2.
     stretch : float
         Factor on the time between submissions: below 1 the same work comes in less time.
+    windows, window : int
+        Of the runs in order of submission, in so many parts of equal number, the beginning of part ``window``, from 0:
+        a week, or a thousand runs where they take longer, and at most ``most_jobs``. 1: none of this.
     """
 
     days: float | None = None
@@ -59,6 +64,8 @@ class Window:
     capacity: int | None = None
     load: float | None = None
     stretch: float = 1.0
+    windows: int = 1
+    window: int = 0
 
 
 def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str = "log") -> Workload:
@@ -126,7 +133,9 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes |= more
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
-    warnings = [*log.warnings, *_warnings(runs, window, log.nodes)]
+    observed = observed_nodes(log.table) if window.stretch == 1 else None
+    machine = observed if log.nodes is None and window.load is None else log.nodes
+    warnings = [*log.warnings, *_warnings(runs, window, machine)]
     if n_wide > MOST_UNSAID * (n_wide + len(runs)):
         warnings.append(f"{n_wide:,} of {n_wide + len(runs):,} runs are wider than {widest} nodes, and are left out")
     cut_off = _share_beyond(runs, most * length)
@@ -134,9 +143,11 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         warnings.append(f"runs are cut to {most * length / 3600:g} h: {cut_off:.1%} of the node time is left out")
     if warnings:
         notes["warnings"] = "\n".join(warnings)
+    if window.windows > 1:
+        notes["window"] = f"{window.window + 1} of {window.windows}"
     if window.stretch != 1:
         notes["gaps between submissions, times"] = round(window.stretch, 4)
-    return _workload(name, jobs, window, log.nodes, length, most, notes)
+    return _workload(name, jobs, window, machine, length, most, notes, observed)
 
 
 def _round_words(runs: pd.DataFrame, length: float, *, chosen: bool) -> str:
@@ -188,6 +199,11 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, 
     submits = known["submit_s"].to_numpy()
     if submits.size == 0:
         return 0, 0, 0.0, 0, (0.0, 0.0)
+    if window.windows > 1:
+        first, end = (int(k * submits.size // window.windows) for k in (window.window, window.window + 1))
+        week = int(np.searchsorted(submits, submits[first] + WEEK_S))
+        last = min(end, first + window.most_jobs, max(week, first + WINDOW_JOBS))
+        return first, last, float(submits[first]), 0, (float(submits[first]), float(submits[last - 1]) + 1)
     if window.first_day is None:
         end = math.inf
         begin = -math.inf if window.days is None else float(submits[-1]) - window.days * DAY_S
@@ -341,6 +357,7 @@ def _workload(
     length: float,
     max_duration: int,
     notes: dict[str, str | int | float],
+    observed: int | None,
 ) -> Workload:
     """Return the workload of these jobs, in order of birth."""
     columns = jobs.columns(1)
@@ -350,10 +367,13 @@ def _workload(
     capacity, why = window.capacity, "as configured"
     if capacity is None and window.load is None and machine is not None:
         capacity, why = machine, "the machine of the log"
+        if observed is not None:
+            most = "the most that ran at once in the log, but for .1 % of its time"
+            why = most if observed == machine else f"{why}; at most {observed:,} ran at once, but for .1 % of its time"
     elif capacity is None:
         load = 1.2 if window.load is None else window.load
         capacity, why = round(work / birth_rounds / load), f"made for a load of {load:g}"
-    if why == "the machine of the log":
+    if capacity == machine and window.capacity is None and window.load is None:
         if capacity < widest:
             said = (
                 f"the log says that there are {capacity:,} nodes, and a job has {widest:,}: there are as many here "
@@ -399,3 +419,23 @@ def _drained(columns: JobColumns, capacity: int) -> int:
     backlog = float(work[-1] - capacity * births[-1] - ahead.min())
     last = int(births[-1])
     return last + math.ceil(2 * max(backlog, 0.0) / capacity + last / 4) + 3 * int(columns.durations.max())
+
+
+def observed_nodes(runs: pd.DataFrame) -> int | None:
+    """Return the nodes that ran at once in a log, the .999 quantile over time; None where it records too few starts.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The table of a `JobLog`.
+    """
+    known = runs[runs["start_s"].notna()]
+    if len(known) < KNOWN_STARTS * len(runs):
+        return None
+    start, nodes = known["start_s"].to_numpy(), known["processors"].to_numpy()
+    times = np.concatenate([start, start + known["run_s"].to_numpy()])
+    order = np.argsort(times, kind="stable")
+    busy, lasting = np.cumsum(np.concatenate([nodes, -nodes])[order])[:-1], np.diff(times[order])
+    by_use = np.argsort(busy, kind="stable")
+    share = np.cumsum(lasting[by_use]) / max(float(lasting.sum()), 1e-9)
+    return int(busy[by_use[np.searchsorted(share, MOST_OF_THE_TIME)]])
