@@ -13,7 +13,7 @@ from scipy import stats
 from marketsched.results.paired_statistics import CONFIDENCE
 
 
-def window_of(seed: int, windows: int) -> int:
+def window_of(seed: Any, windows: int) -> Any:
     """Return the window that a seed is of, from 0: they take turns."""
     return seed % windows
 

@@ -200,9 +200,9 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, 
     if submits.size == 0:
         return 0, 0, 0.0, 0, (0.0, 0.0)
     if window.windows > 1:
-        first, end = (int(k * submits.size // window.windows) for k in (window.window, window.window + 1))
+        first, after = (int(k * submits.size // window.windows) for k in (window.window, window.window + 1))
         week = int(np.searchsorted(submits, submits[first] + WEEK_S))
-        last = min(end, first + window.most_jobs, max(week, first + WINDOW_JOBS))
+        last = min(after, first + window.most_jobs, max(week, first + WINDOW_JOBS))
         return first, last, float(submits[first]), 0, (float(submits[first]), float(submits[last - 1]) + 1)
     if window.first_day is None:
         end = math.inf
