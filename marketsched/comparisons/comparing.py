@@ -186,19 +186,22 @@ def compare(
     stream = _plays(contest, tasks, workers, executor, kept, progress)
     found, complete = _played(stream, len(contest.parts), keep_interrupted)
     tables = {name: _below_each_other(parts) for name, parts in found.items()}
+    alike = contest.kind == "mechanisms" and windows == 1 and _all_alike(tables["runs"])
+    if alike:
+        tables = {name: _first_seed(table, first) for name, table in tables.items()}
     meta = {
         "scenario": base.name,
         "core": base.kind,
         contest.compared: contest.labels,
         "seed": first,
         "runs": int(tables["runs"]["seed"].nunique()) if windows == 1 else windows,
-        "runs_asked_for": runs if windows == 1 else windows,
+        "runs_asked_for": 1 if alike else runs if windows == 1 else windows,
         "confidence": CONFIDENCE,
         **contest.about(found),
         "versions": versions(),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    meta["complete"] = complete
+    meta |= {"complete": complete} | ({"alike": runs} if alike else {})
     shown = {name: table for name, table in tables.items() if not table.empty and name not in contest.summed_only}
     return Result(
         contest.kind,
@@ -208,6 +211,16 @@ def compare(
         {"scenario.yaml": base.to_yaml()},
         kept=() if kept is None else (kept,),
     )
+
+
+def _all_alike(runs: pd.DataFrame) -> bool:
+    """Tell whether several seeds gave the same: nothing is drawn then."""
+    figures = runs.drop(columns=["seed", "seconds"]).groupby("mechanism").nunique(dropna=False)
+    return bool(runs["seed"].nunique() > 1 and (figures == 1).all(axis=None))
+
+
+def _first_seed(table: pd.DataFrame, first: int) -> pd.DataFrame:
+    return table[table["seed"] == first].reset_index(drop=True) if "seed" in table else table
 
 
 def _contest(

@@ -63,9 +63,10 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
         return ""
     where = "On this log" if "rule" in (meta.get("workload") or {}) else "Here"
     runs = min(int(row.get("bounded_runs", meta.get("runs", FEW))) for row in own)
-    few = runs < FEW
+    alike = "alike" in meta  # nothing is drawn
+    few = runs < FEW and not alike
     unranked = f"{where} {asked} and {rival.name} cannot be ranked by {_runs(runs, meta)}" if few else ""
-    changes = [_Change.of(row, rival.column) for row in own]
+    changes = [_Change.of(row, rival.column, alike) for row in own]
     if "load" not in own[0]:
         (change,) = changes
         return f"{unranked} ({change.shown()} {UNIT})." if few else f"{where} {_sentence(asked, change, rival.name)}."
@@ -83,8 +84,8 @@ class _Change(NamedTuple):
     half: float
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], column: str) -> _Change:
-        return cls(100 * row[column], 100 * (row[f"{column}_high"] - row[column]))
+    def of(cls, row: Mapping[str, Any], column: str, alike: bool = False) -> _Change:
+        return cls(100 * row[column], 0.0 if alike else 100 * (row[f"{column}_high"] - row[column]))
 
     @property
     def none(self) -> bool:
@@ -140,4 +141,26 @@ def _brief(change: _Change) -> str:
 def _shown(x: float, half: float, sign: bool = False) -> str:
     places = 1 if max(abs(x), half if math.isfinite(half) else 0.0) >= 0.1 else 3
     text = f"{x:+.{places}f}" if sign else f"{x:.{places}f}"
-    return text + (f" ± {half:.{places}f}" if math.isfinite(half) else "")
+    return text + (f" ± {half:.{places}f}" if math.isfinite(half) and half > 0 else "")
+
+
+def truth_sentence(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str:
+    """Say that the mechanism of the answer rests on true reports if a lie is known to pay; empty if none is.
+
+    Examples
+    --------
+    >>> rows = [{"mechanism": "pay-as-bid", "truthful": "fails", "truthful_but": "a bid", "welfare_share": 0.9},
+    ...     {"mechanism": "vcg", "truthful": "proved", "welfare_share": 0.84}, {"mechanism": "first-come"}]
+    >>> truth_sentence(rows, {})
+    'That takes true reports, and a lie pays under pay-as-bid (a bid). Without a known lie vcg leads, 84.0 % of best.'
+    """
+    asked = question_of(rows, meta)
+    row = next((each for each in rows if each["mechanism"] == asked), {})
+    if row.get("truthful") != "fails":
+        return ""
+    found = f"That takes true reports, and a lie pays under {asked} ({row.get('truthful_but') or 'see audit'})."
+    others = [each for each in rows if each.get("truthful") in ("proved", "in part", "searched", "unknown")]
+    if not others or not math.isfinite(others[0].get("welfare_share", math.nan)):
+        return found
+    best = max(others, key=lambda each: float(each["welfare_share"]))
+    return f"{found} Without a known lie {best['mechanism']} leads, {100 * best['welfare_share']:.1f} % of best."

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from marketsched import results
 from marketsched.mechanisms.promises import VERDICTS
-from marketsched.results.answers import answer_of, question_of, rival_of
+from marketsched.results.answers import answer_of, question_of, rival_of, truth_sentence
 from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
@@ -64,7 +64,8 @@ class MechanismsKind(ResultKind):
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         rival, asked = rival_of(meta), question_of(rows, meta)
         words = windows_words(result.runs, asked, rival.labels[0] if rival.column == "over_rival" else None, meta)
-        more = [*([f"{asked} is {words}."] if words else []), *versus_sentences(result)]
+        said = [f"{asked} is {words}." if words else "", truth_sentence(rows, meta)]
+        more = [*(each for each in said if each), *versus_sentences(result)]
         head = answer_head(answer_of(rows, meta), more, about, recorded_sentences(result))
         log, more_of_log = log_remarks(meta)
         on_cluster = "pools" in result.tables
@@ -272,7 +273,9 @@ def _remarks(comparison: Result) -> list[str]:
     """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
     found = [flat_remark(meta, rival_of(meta).column == "over_first_come"), truth_remark(rows)]
-    if meta["runs"] == 1:
+    if "alike" in meta:
+        found.append(f"nothing is drawn here: all {meta['alike']} runs are equal, shown once")
+    elif meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
     found += sizes_remarks(comparison.runs.drop_duplicates("seed")["opt_high"])
     found += _taken_back(comparison) + _overtaken(comparison)

@@ -10,6 +10,7 @@ import two_kinds
 from compared_markets import MAYBE, PERHAPS, three_users
 from marketsched.comparisons.comparing import CLUSTER_DEFAULT, DEFAULT, LOG_DEFAULT, compare
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.results.views import parts_of_view
 from refusals import refused
 
 NAMES = ["posted-price", "first-come"]
@@ -117,3 +118,32 @@ def test_a_built_in_scenario():
     found = compare("synthetic-pipelines", ["exponential", "first-come"], runs=3, optimum_seconds=0)
     assert (found.summary["ratio_high"] < 1.1).all()
     assert (found.summary["interval_low"] >= 1).all() and np.isfinite(found.summary["welfare"]).all()
+
+
+KNAPSACK = ((98_624, 3), (91_857, 2), (10, 1))  # the first alone, or the others together
+
+
+def test_runs_in_which_nothing_is_drawn_are_shown_once_and_an_untruthful_rule_is_said_to_be_one():
+    law = [{"arrival": 1, "duration": 1, "probability": 1}]
+    jobs = [
+        {
+            "name": f"job {nodes}", "birth": 1, "concurrency": nodes, "requirements": law,
+            "value": {"kind": "deadline", "value": value, "deadline": 2},
+        }
+        for value, nodes in KNAPSACK
+    ]  # fmt: skip
+    sizes = {"capacity": 3, "horizon": 6, "max_concurrency": 3, "max_duration": 2, "max_value": 1e5, "max_delay": 6}
+    market = {"name": "knapsack", "workload": {"kind": "jobs", **sizes, "jobs": jobs}}
+    result = compare(market, ["pay-as-bid", "first-come"], runs=10)
+    head, _, notes = parts_of_view(result.view())
+    assert len(result.runs) == 2 and result.summary["welfare"].tolist() == [91_867.0, 98_624.0]
+    assert (
+        "delivers 6.9 points of the best possible value less than first come, first served." in head and "±" not in head
+    )
+    assert (
+        "a lie pays under pay-as-bid (a part of its value). Without a known lie first-come leads, 100.0 % of best"
+        in head
+    )
+    assert any("nothing is drawn here: all 10 runs are equal, shown once" in each for each in notes)
+    drawn = compare("stochastic-mix", ["first-come", "vcg"], runs=2)
+    assert "alike" not in drawn.meta and drawn.meta["runs"] == 2
