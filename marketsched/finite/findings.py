@@ -87,23 +87,11 @@ class PairLie:
 
 @dataclass(frozen=True)
 class WorstUtility:
-    """The smallest utility of a truthful owner.
-
-    Attributes
-    ----------
-    owner : int
-        Whose.
-    true_type : object
-        Its type.
-    others : tuple or None
-        The others' types; None: in expectation over them.
-    utility : int, Fraction or float
-        Its utility.
-    """
+    """The smallest utility of a truthful owner."""
 
     owner: int
     true_type: Any
-    others: tuple[Any, ...] | None
+    others: tuple[Any, ...] | None  # the others' types; None: in expectation over them
     utility: Number
 
     def __str__(self) -> str:
@@ -254,13 +242,7 @@ class FiniteAudit:
         return [row for row in rows if row[2] is not None]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table: question, answer, figure, and where it is worst.
-
-        Returns
-        -------
-        DataFrame
-            ``answer`` is None where the row is a figure alone; ``figure`` keeps its type.
-        """
+        """Return a table: question, answer (None: the row is a figure alone), figure (of its own type), worst case."""
         import pandas as pd
 
         return pd.DataFrame(self._rows(), columns=["question", "answer", "figure", "where"], dtype=object)

@@ -30,55 +30,27 @@ _Entries = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # rows, columns, val
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of the program.
+    """Some rows of the program."""
 
-    Attributes
-    ----------
-    name : str
-        Their meaning.
-    rows, columns, values : ndarray
-        Their entries that are not 0; the same place may come twice and is added up.
-    n_rows : int
-        How many rows there are.
-    """
-
-    name: str
-    rows: NDArray[np.int64]
+    name: str  # their meaning
+    rows: NDArray[np.int64]  # with ``columns`` and ``values``: entries that are not 0; those of one place are added up
     columns: NDArray[np.int64]
     values: NDArray[Any]
-    n_rows: int
+    n_rows: int  # how many rows there are
 
 
 @dataclass(frozen=True)
 class Program:
-    """The program of the best mechanism.
+    """The program of the best mechanism."""
 
-    Attributes
-    ----------
-    objective : ndarray
-        c, to be maximised, times ``scale``.
-    at_most, equal : tuple of Rows
-        A, whose right-hand side is 0, and B.
-    right : ndarray
-        b.
-    n_probabilities : int
-        The number of leading variables that are >= 0; the others are free.
-    scale : float
-        The value of the program is c · z / scale.
-    size : float
-        Largest number of the objective, in its own units.
-    is_exact : bool
-        Whether all numbers are integers.
-    """
-
-    objective: NDArray[Any]
-    at_most: tuple[Rows, ...]
+    objective: NDArray[Any]  # c, to be maximised, times ``scale``
+    at_most: tuple[Rows, ...]  # A, whose right-hand side is 0; ``equal`` is B
     equal: tuple[Rows, ...]
-    right: NDArray[np.int64]
-    n_probabilities: int
-    scale: float
-    size: float
-    is_exact: bool
+    right: NDArray[np.int64]  # b
+    n_probabilities: int  # the number of leading variables that are >= 0; the others are free
+    scale: float  # the value of the program is c · z / scale
+    size: float  # largest number of the objective, in its own units
+    is_exact: bool  # whether all numbers are integers
 
 
 class Programmer:

@@ -93,12 +93,7 @@ def exact_certificate(
 ) -> tuple[DualCertificate, NDArray[Any]] | None:
     """Return the certificate in fractions near a solver's numbers, and the solution in fractions; None: there is none.
 
-    Parameters
-    ----------
-    program : Program
-        The program, in integers.
-    solution, at_most, equal : ndarray
-        z, y and w, as the solver left them.
+    The program is in integers; ``solution``, ``at_most`` and ``equal`` are z, y and w, as the solver left them.
     """
     if sum(each.rows.size for each in (*program.at_most, *program.equal)) > MOST_ENTRIES:
         return None

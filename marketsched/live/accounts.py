@@ -69,24 +69,15 @@ class Accounts:
         return sum(each.balance for each in self.known.values()) + sum(self.unopened.values())
 
     def get(self, name: Hashable) -> Account:
-        """Return an account.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        """
+        """Return an account; UnknownNameError if there is none of that name."""
         if not isinstance(name, str) or name not in self.known:
             raise UnknownNameError(place="owner", value=name, legal="a name that an operator has created")
         return self.known[name]
 
     def check_new(self, name: object, role: Any, limit: float | None, group: str | None = None) -> Account:
-        """Return the account that a new name would have; raise an error if the name is illegal.
+        """Return the account that a new name would have.
 
-        Raises
-        ------
-        InvalidParameterError, EventError
-            If the name, the role, the limit or the group is none; if the name is taken.
+        Raises InvalidParameterError if name, role, limit or group is illegal, and EventError if the name is taken.
         """
         if not isinstance(name, str) or not re.fullmatch(OWNER_NAME, name) or name in (MARKET, DEPOSITS):
             legal = "1 to 32 of a-z, 0-9, _ and -, and neither 'market' nor 'deposits'"
@@ -153,10 +144,7 @@ class Accounts:
 def micro_of(place: str, credits: object, least: float = 1.0 / MICRO) -> int:
     """Return an amount in whole millionths.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no number from ``least`` to `MOST_CREDITS`.
+    Raises InvalidParameterError if it is no number from ``least`` to `MOST_CREDITS`.
     """
     number = isinstance(credits, (int, float)) and not isinstance(credits, bool)
     if not number or not least <= credits <= MOST_CREDITS:  # type: ignore[operator]

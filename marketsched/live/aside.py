@@ -24,20 +24,11 @@ Done = Callable[[bytes | None, str], None]
 
 
 class Aside:
-    """One market that is being written down.
+    """One market that is being written down, as it is now: it may change once this object is made.
 
-    Parameters
-    ----------
-    market : LiveMarket
-        As it is now; it may change once this object is made.
-    done : callable
-        Called once, from a thread of its own, with the bytes and an empty text; or with None and why the market cannot
-        be written down; or with None and an empty text if the copy was ended from outside, for its memory perhaps.
-
-    Raises
-    ------
-    OSError
-        If the process cannot be copied.
+    ``done`` is called once, from a thread of its own, with the bytes and an empty text; or with None and why the market
+    cannot be written down; or with None and an empty text if the copy was ended from outside, for its memory perhaps.
+    OSError if the process cannot be copied.
     """
 
     def __init__(self, market: LiveMarket, done: Done) -> None:

@@ -199,9 +199,6 @@ Model = TypeVar("Model", bound=Body)
 def read(model: type[Model], said: Said) -> Model:
     """Return a request as a body.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is illegal; the message names the place, the value and the legal values.
+    Raises InvalidParameterError if it is illegal; the message names the place, the value and the legal values.
     """
     return validated(model, dict(said))

@@ -29,17 +29,10 @@ LEFT_OUT: Any = object()
 
 
 class LiveError(MarketschedError, RuntimeError):
-    """A market refused a call.
+    """A market refused a call."""
 
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    problem : dict
-        The problem details: ``detail``, and where they are known ``place``, ``value``, ``legal``.
-    """
-
-    status: int = 0
+    status: int = 0  # of HTTP
+    # the problem details: ``detail``, and where they are known ``place``, ``value``, ``legal``
     problem: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -310,10 +303,7 @@ class LiveClient:
     def _sent(self, method: str, path: str, **what: Any) -> httpx.Response:
         """Send one request.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it cannot be written down: NaN in a body, a line break in a name.
+        Raises InvalidParameterError if it cannot be written down: NaN in a body, a line break in a name.
         """
         if "json" in what:
             try:
@@ -346,12 +336,7 @@ def _said(**fields: Any) -> dict[str, Any]:
 def token_in(file: str | Path) -> str:
     """Return the token that a file holds.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it holds something else.
-    OSError
-        If it cannot be read.
+    Raises InvalidParameterError if it holds something else, and OSError if it cannot be read.
     """
     with open(file, "rb") as found:
         text = found.read(LONGEST_TOKEN + 1).decode("ascii", "replace").strip()

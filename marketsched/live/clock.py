@@ -27,18 +27,9 @@ def elapsed_seconds() -> float:
 
 
 class Clock:
-    """The time of a market.
+    """The time of a market that was made at ``made``, UTC.
 
-    Parameters
-    ----------
-    config : LiveConfig
-        Says which clock.
-    made : str
-        When the market was made, UTC.
-    system : function, optional
-        Returns the system's time in UTC; called once.
-    elapsed : function, optional
-        Returns seconds that only run forwards.
+    ``system`` returns the system's time in UTC, and is called once; ``elapsed`` returns seconds that only run forwards.
     """
 
     def __init__(
@@ -104,12 +95,7 @@ class Clock:
     def check_plausible(self, round_: int, *, catch_up: bool = False) -> None:
         """Raise InvalidParameterError if more rounds ended since the open one than are cleared without a word.
 
-        Parameters
-        ----------
-        round_ : int
-            That is open.
-        catch_up : bool
-            Whether the operator has said that the clock is right.
+        With ``catch_up`` the operator has said that the clock is right.
         """
         overdue, seconds = self.overdue(round_), self.round_seconds or 0.0
         if overdue is None or overdue <= max(CATCH_UP_ROUNDS * seconds, CATCH_UP_SECONDS):

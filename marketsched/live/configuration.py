@@ -143,12 +143,8 @@ class LiveConfig(ReplayConfig):
 def live_config(config: LiveConfig | Mapping[str, Any] | str | PathLike[str]) -> LiveConfig:
     """Return the configuration that a mapping or a YAML file describes.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a key is unknown, missing or out of range; the message names the place.
-    OSError
-        If the file cannot be read.
+    Raises InvalidParameterError if a key is unknown, missing or out of range; the message names the place. Raises
+    OSError if the file cannot be read.
     """
     if isinstance(config, LiveConfig):
         return config
@@ -165,10 +161,7 @@ def stored_config(stored: Mapping[str, Any]) -> LiveConfig:
 def moment(text: str) -> datetime:
     """Return the moment that an ISO 8601 text names; one without a zone is in UTC.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is none.
+    Raises InvalidParameterError if it is none.
     """
     try:
         found = datetime.fromisoformat(text)

@@ -23,16 +23,10 @@ LARGEST_SUM = 2**63 - 1  # millionths, of any account
 
 
 def fee(config: LiveConfig, nodes: int, offer: Offer | None = None) -> int:
-    """Return the fee for an announced job that does not come as announced, millionths.
+    """Return the fee for an announced job of so many nodes that does not come as announced, millionths.
 
-    Parameters
-    ----------
-    config : LiveConfig
-        Has the fee of a node, and the share of the expected price.
-    nodes : int
-        That the job requests.
-    offer : Offer, optional
-        Its plan: what it withholds from others is worth the expected price of its runs.
+    What an ``offer`` withholds from others is worth the expected price of its runs; a share of it is due if that is
+    more.
     """
     withheld = 0.0 if offer is None else sum(run.probability * run.price for run in offer.runs)
     return round(max(config.no_show_fee * nodes, config.no_show_share * withheld) * MICRO)
@@ -59,24 +53,10 @@ def check_announced(market: LiveState, owner: Account, nodes: int) -> None:
 
 
 def most_of(market: LiveState, owner: Account, offer: Offer, report: Mapping[str, Any], fee_: int) -> int:
-    """Return the most that a job can cost, in millionths.
+    """Return the most that a job can cost its owner, millionths; for an owner without a limit nothing is held.
 
-    Parameters
-    ----------
-    market : LiveState
-    owner : Account
-        Whose job it is; an owner without a limit has nothing held.
-    offer : Offer
-        What the market offers for the report.
-    report : mapping
-        The statement of work.
-    fee_ : int
-        Millionths: what it costs if the job does not come.
-
-    Raises
-    ------
-    EventError
-        If the owner's limit forbids it, or the ledger could not hold what all open jobs may cost.
+    ``fee_``, millionths, is what it costs if the job does not come. EventError if the owner's limit forbids the job, or
+    the ledger could not hold what all open jobs may cost.
     """
     at_arrival = held_at_arrival(market, owner, offer)
     most = max((round(run.price * MICRO) for run in offer.runs), default=0)

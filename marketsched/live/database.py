@@ -39,15 +39,8 @@ class JournalError(MarketschedError, OSError):
 class Database:
     """One connection to a database, which one service at a time may write by.
 
-    Parameters
-    ----------
-    url : str
-        An SQLAlchemy URL (``sqlite:///market.db``, ``postgresql://user@host/name``), or the path of an SQLite file.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the URL is none.
+    ``url`` is an SQLAlchemy URL (``sqlite:///market.db``, ``postgresql://user@host/name``), or the path of an SQLite
+    file; InvalidParameterError if it is neither.
     """
 
     def __init__(self, url: str) -> None:
@@ -62,10 +55,7 @@ class Database:
     def open(self, *, writing: bool = True) -> None:
         """Connect, and to write take the lock and make tables that are not there.
 
-        Raises
-        ------
-        JournalError
-            If the database cannot be reached, or another service writes to it.
+        Raises JournalError if the database cannot be reached, or another service writes to it.
         """
         self.close()
         self.writing = writing
@@ -249,10 +239,7 @@ class Database:
 def database_url(text_: str) -> Any:
     """Return the URL of a database; a path stands for an SQLite file.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is neither, or of a database that is not SQLite or PostgreSQL.
+    Raises InvalidParameterError if it is neither, or of a database that is not SQLite or PostgreSQL.
     """
     try:
         url = make_url(text_ if "://" in text_ else f"sqlite:///{text_}")

@@ -29,14 +29,9 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
-    """The checks of one service.
+    """The checks of one service, which knows tokens and accounts.
 
-    Parameters
-    ----------
-    service : LiveService
-        Knows tokens and accounts.
-    hosts : iterable of str
-        Names under which the service is reached, beside those of the loopback.
+    It is reached under the names ``hosts``, beside those of the loopback.
     """
 
     def __init__(self, service: LiveService, hosts: Iterable[str] = ()) -> None:

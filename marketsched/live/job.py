@@ -102,13 +102,7 @@ class LiveJob:
 
     @classmethod
     def of_kept(cls, row: Mapping[str, Any]) -> LiveJob:
-        """Return a job that has gone, from its row of the table ``ended``.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged.
-        """
+        """Return a job that has gone, from its row of the table ``ended``; ValueError if it is damaged."""
         body = row["body"]
         try:
             fields = {key: body[key] for key in KEPT} | {"rows": tuple(body["rows"]), "booking": body.get("booking")}
@@ -145,10 +139,7 @@ def unannounced(job: LiveJob, signal: Any) -> str:
 def name_of_next(owner: Account, label: str | None) -> str:
     """Return the name of an owner's next job: the label, or a number that no job of the owner's had.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the label is none.
+    Raises InvalidParameterError if the label is none.
     """
     if label is None:
         return f"{owner.name}.{max(owner.submitted, owner.numbered) + 1}"

@@ -90,10 +90,7 @@ class Journal(Database):
     def write(self, batch: Batch) -> None:
         """Write all of a batch, or nothing; it is on the disk when this returns.
 
-        Raises
-        ------
-        JournalError
-            If it was not written; or if the database went away and that is unknown.
+        Raises JournalError if it was not written; or if the database went away and that is unknown.
         """
         events, decisions, postings = [], [], []
         for row in batch.rows:
@@ -286,12 +283,8 @@ class Journal(Database):
         """Return the event of the last snapshot, the digest of the row behind which the market was so, and the state.
 
         None: there is no snapshot. Data that no played row contains is compared with its seal here: the event itself,
-        and the market's configuration, which the chain begins with.
-
-        Raises
-        ------
-        JournalError
-            If there is no such event, or it is damaged.
+        and the market's configuration, which the chain begins with. Raises JournalError if there is no such event, or
+        it is damaged.
         """
         with self._reading("the snapshot cannot be read"):
             wanted = select(tables.snapshots).order_by(tables.snapshots.c.seq.desc()).limit(1)

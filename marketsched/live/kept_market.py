@@ -189,10 +189,7 @@ class KeptMarket:
     def begin_snapshot(self, enter: Callable[[Callable[[Turn], None]], object]) -> None:
         """Let a copy of the process write the market down as it is now, all of it being in the journal.
 
-        Parameters
-        ----------
-        enter : callable
-            Called with what enters the state into the journal, from a thread of its own.
+        ``enter`` is called with what enters the state into the journal, from a thread of its own.
         """
         after, counts, began = self.last_seq, Counter(self._counts), time.monotonic()
 
@@ -231,10 +228,7 @@ class KeptMarket:
     def write_operator_token(self, path: Path) -> None:
         """Make a token for the first operator and write it to a new file that only its owner can read.
 
-        Raises
-        ------
-        FileExistsError
-            If the file is there.
+        Raises FileExistsError if the file is there.
         """
         with new_private_file(path) as file:
             batch = Batch()

@@ -55,10 +55,7 @@ class LiveMarket(LiveState):
     def apply(self, event: Event, row: int) -> Applied:
         """Take one event, row ``row`` of the journal.
 
-        Raises
-        ------
-        MarketschedError
-            If it does not fit; nothing is changed then.
+        Raises MarketschedError if it does not fit; nothing is changed then.
         """
         take = getattr(self, f"_{event['event']}")
         self._ended.clear()

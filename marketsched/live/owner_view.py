@@ -26,10 +26,7 @@ HIDDEN = ("most", "fee", "held")  # fields of a row that are the market's own
 class Cursors:
     """Numbers of rows as owners see them: for each account another permutation of them, which nobody else can undo.
 
-    Parameters
-    ----------
-    secret : str
-        Of the market; the same after a restart, so that who reads on finds the place.
+    The ``secret`` of a market is the same after a restart, so that who reads on finds the place.
 
     Examples
     --------

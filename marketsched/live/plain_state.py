@@ -46,13 +46,7 @@ Node = list[Any]
 
 
 class Classes:
-    """The classes whose objects a state may hold.
-
-    Parameters
-    ----------
-    package : str
-        The package of the mechanism, whose classes belong to them as well.
-    """
+    """The classes whose objects a state may hold, those of the mechanism's ``package`` among them."""
 
     def __init__(self, package: str = "marketsched") -> None:
         own = () if package == "marketsched" else (package,)
@@ -86,10 +80,8 @@ def _modules_in(root: str) -> Iterator[str]:
 def plain(root: object, classes: Classes, known: object) -> str:
     """Return an object and all that it holds as JSON; ``known`` is left out, because the reader has it.
 
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If it holds something that is no plain data, such as a function or an open file.
+    Raises TypeError, ValueError, RecursionError if it holds something that is no plain data, such as a function or an
+    open file.
     """
     writer = _Writer(classes, known)
     first = writer.value(root)
@@ -99,10 +91,7 @@ def plain(root: object, classes: Classes, known: object) -> str:
 def rebuilt(text: str, classes: Classes, known: object) -> Any:
     """Return the object that `plain` wrote.
 
-    Raises
-    ------
-    ValueError, TypeError, KeyError, IndexError, AttributeError
-        If the text is not what `plain` writes.
+    Raises ValueError, TypeError, KeyError, IndexError, AttributeError if the text is not what `plain` writes.
     """
     said = json.loads(text)
     return _Reader(said["nodes"], classes, known).value(said["root"])

@@ -31,27 +31,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class PlayedJournal:
-    """A market as its journal leaves it.
-
-    Attributes
-    ----------
-    market : LiveMarket
-    seq, digest : int, str
-        Of the last row.
-    counts : Counter
-        How many rows the journal has, and the tables that hang on it.
-    snapshot : int
-        The row behind which it was played from a snapshot; 0: from the first row.
-    counts_then : dict
-        What ``counts`` was behind that row.
-    """
+    """A market as its journal leaves it."""
 
     market: LiveMarket
-    seq: int = 0
+    seq: int = 0  # this and ``digest``: of the last row
     digest: str = ""
+    # how many rows the journal has, and the tables that hang on it
     counts: Counter[str] = field(default_factory=Counter)
-    snapshot: int = 0
-    counts_then: Mapping[str, int] = field(default_factory=dict)
+    snapshot: int = 0  # the row behind which it was played from a snapshot; 0: from the first row
+    counts_then: Mapping[str, int] = field(default_factory=dict)  # what ``counts`` was behind that row
 
 
 def play_journal(
@@ -122,10 +110,7 @@ def _applied(played: PlayedJournal, row: Row) -> Applied:
 def _from_snapshot(config: LiveConfig, journal: Journal, key: bytes | None = None) -> PlayedJournal | None:
     """Return the market of the last snapshot; None: there is none that this code made and this key has sealed.
 
-    Raises
-    ------
-    JournalError
-        If it is not what was written.
+    Raises JournalError if it is not what was written.
     """
     found = journal.snapshot()
     if found is None:
@@ -163,12 +148,8 @@ def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
 def check_market(url: str) -> PlayedJournal:
     """Play the whole journal of a market through a fresh mechanism, as it is now, and compare all that the tables hold.
 
-    Another service may write meanwhile.
-
-    Raises
-    ------
-    JournalError
-        If the database cannot be read or holds no market, or if a row does not follow from those before it.
+    Another service may write meanwhile. Raises JournalError if the database cannot be read or holds no market, or if a
+    row does not follow from those before it.
     """
     journal = Journal(url)
     journal.open(writing=False)
@@ -263,10 +244,7 @@ def exported(rows: Iterator[Row], horizon: int) -> Iterator[dict[str, Any]]:
 def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> Iterator[str]:
     """Yield the log of a market, its decisions, or its configuration, line by line as `replay` reads and prints them.
 
-    Raises
-    ------
-    JournalError
-        If the database cannot be read, or holds no market.
+    Raises JournalError if the database cannot be read, or holds no market.
     """
     journal = Journal(url)
     journal.open(writing=False)

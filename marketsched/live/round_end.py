@@ -13,17 +13,11 @@ from marketsched.live.machine import LiveMarket
 def due(market: LiveMarket, *, away: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events that the end of the open round brings with it, to be taken before it is cleared.
 
-    A job that ran for as long as it booked is complete, whether its work is done or not, and pays for what it
-    booked: the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. So is one that
-    would go on for an unlikely duration once too often (`announcements`). A job
-    that did not come in a round, or not with a signal, that it announced costs its owner the fee.
-
-    Parameters
-    ----------
-    market : LiveMarket
-        In front of the end of its open round.
-    away : bool
-        Whether nobody could report anything in that round, because no service ran: then neither costs anything.
+    A job that ran for as long as it booked is complete, whether its work is done or not, and pays for what it booked:
+    the paper's rule, by which evicted jobs pay nothing, is for those that the mechanism evicts. So is one that would go
+    on for an unlikely duration once too often (`announcements`). A job that did not come in a round, or not with a
+    signal, that it announced costs its owner the fee. Neither costs anything if no service ran (``away``): nobody could
+    report.
     """
     for name in market.bookings_end.get(market.round, ()):
         job = market.jobs.get(name)

@@ -62,15 +62,7 @@ _STOP = _Request(lambda turn: None, Future())  # the last one of a service
 
 
 class LiveService(KeptMarket):
-    """A market, its journal and its clock.
-
-    Parameters
-    ----------
-    url, config
-        As for `KeptMarket`.
-    **options
-        Others of `KeptMarket`; errors are those of it, too.
-    """
+    """A market, its journal and its clock; parameters and errors are those of `KeptMarket`."""
 
     def __init__(
         self, url: str, config: LiveConfig | Mapping[str, Any] | str | Path | None = None, **options: Any

@@ -29,25 +29,11 @@ MOST_HEAD_BYTES = 16 * 1024
 
 
 class LiveServer:
-    """The HTTP server of a service.
+    """The HTTP server of a service that is not started yet; port 0: any that is free.
 
-    Parameters
-    ----------
-    service : LiveService
-        Not started.
-    host, port
-        Where it listens; port 0: any that is free.
-    behind_proxy : bool
-        Whether a reverse proxy stands before it: ``host`` may then be an address that is not of the loopback.
-    hosts : sequence of str
-        Names under which a reverse proxy reaches it.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the address is not one of the loopback, and ``behind_proxy`` is not set.
-    OSError
-        If it is taken.
+    ``behind_proxy``: a reverse proxy stands before it, which reaches it under the names ``hosts``; ``host`` may then be
+    an address that is not of the loopback. Raises InvalidParameterError if it is such an address and there is no proxy,
+    and OSError if the address is taken.
     """
 
     def __init__(
@@ -143,14 +129,7 @@ def serving(
 ) -> Iterator[str]:
     """Serve a market on a free port of the loopback, in a thread; give the address.
 
-    Parameters
-    ----------
-    config, url, operator_token_file
-        As for `LiveService`.
-    hosts
-        As for `LiveServer`.
-    **options
-        Others of `LiveService`.
+    Parameters and errors are those of `LiveService` and, for ``hosts``, of `LiveServer`.
     """
     service = LiveService(url, config, operator_token_file=operator_token_file, **options)
     server = LiveServer(service, port=0, hosts=hosts)

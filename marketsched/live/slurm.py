@@ -38,43 +38,6 @@ class SlurmError(MarketschedError, RuntimeError):
 class SlurmJob:
     """A job as the controller sees it.
 
-    Parameters
-    ----------
-    id : int
-    name, user, comment : str
-    state : str
-        Slurm's base state: PENDING, RUNNING, COMPLETING, COMPLETED, FAILED, CANCELLED, TIMEOUT, NODE_FAIL, ...
-    reason : str
-        Why it is there: JobHeldUser, Resources, NonZeroExitCode, ...
-    held : bool
-        It waits, with priority 0.
-    nodes : int
-        Nodes requested, or in use.
-    submitted, started, ended : float
-        Seconds since 1970; 0: not yet. ``ended`` of a running job is when its time limit is over.
-    exit_code : int
-        Status of the script, 128 + signal if a signal ended it.
-    restarts : int
-        How many times it was put back into the queue.
-    limit : int
-        Its time limit, minutes; 0: none.
-    partitions : tuple of str
-        Those it may run in; of one that runs, the one it is in.
-    leader : int
-        The job that its parts are cancelled by: its own number, or that of its array or heterogeneous job.
-    parts : str
-        What makes it several jobs: "an array", "a heterogeneous job"; empty: it is one.
-    begins_later : bool
-        It was submitted with a time before which it does not start.
-    depends : bool
-        It waits for other jobs (``--dependency``).
-    demand : NodeDemand
-        What it takes of each of its nodes.
-    qos : str
-        Its quality of service; empty: Slurm keeps no account of them.
-    nice : int
-        How far its user put it back (``--nice``).
-
     Examples
     --------
     >>> row = {"job_id": 7, "name": "a", "user_name": "ann", "comment": None, "node_count": 2, "time_limit": 30}
@@ -89,24 +52,25 @@ class SlurmJob:
     name: str
     user: str
     comment: str
-    state: str
-    reason: str
-    held: bool
-    nodes: int
-    submitted: float
+    state: str  # Slurm's base state: PENDING, RUNNING, COMPLETING, COMPLETED, FAILED, CANCELLED, NODE_FAIL, ...
+    reason: str  # why it is there: JobHeldUser, Resources, NonZeroExitCode, ...
+    held: bool  # it waits, with priority 0
+    nodes: int  # nodes requested, or in use
+    submitted: float  # this and the next two: seconds since 1970; 0: not yet
     started: float
-    ended: float
-    exit_code: int
-    restarts: int
-    limit: int
-    partitions: tuple[str, ...] = ()
+    ended: float  # of a running job: when its time limit is over
+    exit_code: int  # status of the script, 128 + signal if a signal ended it
+    restarts: int  # how many times it was put back into the queue
+    limit: int  # its time limit, minutes; 0: none
+    partitions: tuple[str, ...] = ()  # those it may run in; of one that runs, the one it is in
+    # the job that its parts are cancelled by: its own number, or that of its array or heterogeneous job
     leader: int = 0
-    parts: str = ""
-    begins_later: bool = False
-    depends: bool = False
-    demand: NodeDemand = field(default_factory=NodeDemand)
-    qos: str = ""
-    nice: int = 0
+    parts: str = ""  # what makes it several jobs: "an array", "a heterogeneous job"; empty: it is one
+    begins_later: bool = False  # it was submitted with a time before which it does not start
+    depends: bool = False  # it waits for other jobs (``--dependency``)
+    demand: NodeDemand = field(default_factory=NodeDemand)  # what it takes of each of its nodes
+    qos: str = ""  # its quality of service; empty: Slurm keeps no account of them
+    nice: int = 0  # how far its user put it back (``--nice``)
 
     @property
     def active(self) -> bool:
@@ -152,14 +116,9 @@ class SlurmJob:
 
 
 class Slurm:
-    """The commands of one installation.
+    """The commands of one installation, run in an environment whose ``SLURM_CONF`` says which cluster is meant.
 
-    Parameters
-    ----------
-    environment : mapping, optional
-        In which they run; None: that of this process. ``SLURM_CONF`` says which cluster is meant.
-    timeout : float
-        Seconds after which a command counts as failed.
+    ``environment`` None: that of this process. A command that takes more than ``timeout`` seconds counts as failed.
 
     Examples
     --------
@@ -172,13 +131,7 @@ class Slurm:
         self.timeout = timeout
 
     def run(self, *command: str, text: str | None = None) -> str:
-        """Run a command and return its output.
-
-        Raises
-        ------
-        SlurmError
-            If it is not there, fails, or takes too long.
-        """
+        """Run a command and return its output; SlurmError if it is not there, fails, or takes too long."""
         try:
             done = subprocess.run(
                 command,
@@ -201,10 +154,7 @@ class Slurm:
     def jobs(self, partition: str | None = None) -> list[SlurmJob]:
         """Return all jobs the controller still knows, by number, those that are over too (``MinJobAge`` keeps them).
 
-        Raises
-        ------
-        SlurmError
-            If the controller does not answer.
+        Raises SlurmError if the controller does not answer.
         """
         found = json.loads(self.run("squeue", "--json"))
         if found["errors"]:  # without a controller it prints no jobs, and ends with status 0

@@ -57,33 +57,19 @@ class MarketCalls(Protocol):
 
 @dataclass(frozen=True)
 class BridgeRules:
-    """How a bridge behaves.
+    """How a bridge behaves."""
 
-    Parameters
-    ----------
-    partition : str
-        Of Slurm, that the market has for itself.
-    on_evict : "requeue" or "cancel"
-        What becomes of a job that the market evicts: back into the queue, held, or ended.
-    check_users : bool
-        Whether owners of the market are users of Slurm; False where one user runs everything, as in a trial.
-    announced : Path, optional
-        Where the table for the plugin is kept; None: there is no plugin.
-    pools : "gres", "partition" or "feature"
-        How kinds of nodes are distinguished (see `slurm_nodes`).
-    qos : (str, str), optional
-        Qualities of service that stand for regular and free nodes, in a market that has both; None: none are set.
-    node_patience : float
-        Seconds for which nodes have to be missing before anything is done about it: a controller that was started
-        again waits for its nodes, too.
-    """
-
-    partition: str = "market"
+    partition: str = "market"  # of Slurm, that the market has for itself
+    # what becomes of a job that the market evicts: back into the queue, held, or ended
     on_evict: Literal["requeue", "cancel"] = "requeue"
+    # whether owners of the market are users of Slurm; False where one user runs everything, as in a trial
     check_users: bool = True
-    announced: Path | None = None
+    announced: Path | None = None  # where the table for the plugin is kept; None: there is no plugin
+    # seconds for which nodes have to be missing before anything is done about it: a controller that was started again
+    # waits for its nodes, too
     node_patience: Amount = 30.0
-    pools: Pools = "gres"
+    pools: Pools = "gres"  # how kinds of nodes are distinguished (see `slurm_nodes`)
+    # qualities of service that stand for regular and free nodes, in a market that has both; None: none are set
     qos: tuple[str, str] | None = ("credit", "free")
 
     def __post_init__(self) -> None:
@@ -101,17 +87,8 @@ class RoundClock(NamedTuple):
 class SlurmActions:
     """Performs the actions of `slurm_pairs.decide`.
 
-    Parameters
-    ----------
-    market, slurm, rules
-        As of `marketsched.live.slurm_bridge.SlurmBridge`.
-
-    Attributes
-    ----------
-    clock : RoundClock
-        Renewed by who looks at the market.
-    places : mapping of str to str
-        Slurm's name of each node of a market of several kinds; empty on identical nodes.
+    ``clock`` is renewed by who looks at the market; ``places`` is Slurm's name of each node of a market of several
+    kinds, and empty on identical nodes.
     """
 
     def __init__(self, market: MarketCalls, slurm: Slurm, rules: BridgeRules) -> None:

@@ -44,22 +44,9 @@ class EventSource(Protocol):
 
 
 class SlurmBridge:
-    """One bridge.
+    """One bridge, with an operator's token of the market and Slurm's commands as an operator of Slurm.
 
-    Parameters
-    ----------
-    market : MarketCalls
-        With an operator's token.
-    slurm : Slurm
-        Commands of the cluster, as an operator of Slurm.
-    rules : BridgeRules, optional
-    say : callable, optional
-        Takes a line for each action that was taken or refused.
-
-    Attributes
-    ----------
-    taken : dict of int
-        Actions that were taken, by kind.
+    ``say`` takes a line for each action that was taken or refused; ``taken`` counts those that were taken, by kind.
     """
 
     def __init__(
@@ -141,12 +128,7 @@ class SlurmBridge:
     def step(self) -> Decision:
         """Look at both sides once, and take every action that follows.
 
-        Raises
-        ------
-        SlurmError
-            If Slurm does not answer.
-        ConnectionError
-            If the market does not.
+        Raises SlurmError if Slurm does not answer, and ConnectionError if the market does not.
         """
         view = self.look()
         decision = decide(view)

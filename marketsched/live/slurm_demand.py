@@ -15,26 +15,16 @@ GPU = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][^:=(,]*))?(?:[:=](\d+))?(?:\(.*
 class NodeDemand:
     """What a job takes of each of its nodes.
 
-    Parameters
-    ----------
-    cpus : float
-        On average over its nodes.
-    memory : float
-        MiB; all of a node's where the job says nothing and Slurm has no default.
-    gpus : mapping of str to int
-        By type; ``""`` of any type.
-    unclear : str
-        An option by which the job takes what is not the same on each node, or all of a node; empty: there is none.
-
     Examples
     --------
     >>> NodeDemand.of({"tres_req_str": "cpu=8,mem=32G,node=2,billing=8", "tres_per_node": "gres:gpu:a100:4"}, 2)
     NodeDemand(cpus=4.0, memory=16384.0, gpus={'a100': 4}, unclear='')
     """
 
-    cpus: float = 0.0
-    memory: float = 0.0
-    gpus: Mapping[str, int] = field(default_factory=dict)
+    cpus: float = 0.0  # on average over its nodes
+    memory: float = 0.0  # MiB; all of a node's where the job says nothing and Slurm has no default
+    gpus: Mapping[str, int] = field(default_factory=dict)  # by type; ``""`` of any type
+    # an option by which the job takes what is not the same on each node, or all of a node; empty: there is none
     unclear: str = ""
 
     @classmethod
@@ -56,41 +46,26 @@ class NodeDemand:
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """A node as the controller sees it.
-
-    Parameters
-    ----------
-    name : str
-    cpus, memory : int
-        That jobs can have, CPUs and MiB.
-    gpus : mapping of str to int
-        By type; ``""`` without one.
-    features, partitions : tuple of str
-    usable : bool
-        Whether jobs can run there now.
-    """
+    """A node as the controller sees it."""
 
     name: str
-    cpus: int
+    cpus: int  # that jobs can have, as ``memory``, MiB
     memory: int
-    gpus: Mapping[str, int]
+    gpus: Mapping[str, int]  # by type; ``""`` without one
     features: tuple[str, ...]
     partitions: tuple[str, ...]
-    usable: bool = True
+    usable: bool = True  # whether jobs can run there now
 
 
 def mebibytes(text: str) -> float:
     """Return an amount of memory as Slurm writes it, in MiB; without a unit it is in MiB.
 
+    Raises ValueError if it is none.
+
     Examples
     --------
     >>> mebibytes("50M"), mebibytes("1.50G"), mebibytes("512")
     (50.0, 1536.0, 512.0)
-
-    Raises
-    ------
-    ValueError
-        If it is none.
     """
     text = text.strip().upper().removesuffix("B")
     unit = MIB.get(text[-1:])

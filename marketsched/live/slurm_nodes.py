@@ -27,10 +27,7 @@ WITHOUT_GPU = "cpu"  # kind of nodes without GPUs
 def cluster_of(nodes: Sequence[SlurmNode], pools: Pools = "gres", partition: str = "market") -> dict[str, Any]:
     """Return the cluster that these nodes are, as the configuration of a market writes it.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a node has GPUs of several types, or no kind.
+    Raises InvalidParameterError if a node has GPUs of several types, or no kind.
 
     Examples
     --------
@@ -55,10 +52,7 @@ def nodes_by_name(
 ) -> dict[str, SlurmNode]:
     """Return Slurm's node for each node of the market's cluster, ``a100-0`` and so on.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the market sells other nodes than Slurm has, or what Slurm does not give out.
+    Raises InvalidParameterError if the market sells other nodes than Slurm has, or what Slurm does not give out.
     """
     for name, resource in cluster["resources"].items():
         if name not in RESOURCES:

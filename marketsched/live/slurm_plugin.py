@@ -20,23 +20,12 @@ def plugin_text(
     operator: int | None = None,
     free_qos: str | None = None,
 ) -> str:
-    """Return the plugin for a partition.
+    """Return the plugin for a partition, which reads the bridge's table ``announced`` in the controller.
 
-    Parameters
-    ----------
-    announced : Path
-        The table that the bridge keeps, where the controller can read it.
-    partition : str
-        The market's.
-    default : bool
-        Whether it is the one that jobs go to which name none.
-    check_users : bool
-        Whether the owner of a job has to be the user who submits it.
-    operator : int, optional
-        Number of the user that the bridge runs as, beside root; None: who asks.
-    free_qos : str, optional
-        The quality of service in which jobs begin where nodes are regular or free; users may name no other. None:
-        nothing is said of it.
+    With ``default`` jobs that name no partition go to this one. With ``check_users`` the owner of a job has to be the
+    user who submits it. ``operator`` is the number of the user that the bridge runs as, beside root; None: who asks.
+    Where nodes are regular or free, ``free_qos`` is the quality of service in which jobs begin, and users may name no
+    other.
     """
     values = {
         "ANNOUNCED": _quoted(str(announced)),

@@ -18,24 +18,12 @@ MIB_OF_UNIT = 1024
 
 @dataclass(frozen=True)
 class SlurmShape:
-    """One shape of a statement, as its job of Slurm has to be.
+    """One shape of a statement, as its job of Slurm has to be."""
 
-    Parameters
-    ----------
-    nodes : int
-        One for each task.
-    each : mapping of str to float
-        Of one node: CPUs, MiB and GPUs, of the resources that the market sells.
-    kinds : tuple of str
-        Of nodes it may run on.
-    spread : bool
-        Whether each task has a node of its own.
-    """
-
-    nodes: int
-    each: Mapping[str, float]
-    kinds: tuple[str, ...]
-    spread: bool
+    nodes: int  # one for each task
+    each: Mapping[str, float]  # of one node: CPUs, MiB and GPUs, of the resources that the market sells
+    kinds: tuple[str, ...]  # of nodes it may run on
+    spread: bool  # whether each task has a node of its own
 
     def misfit(self, demand: NodeDemand, nodes: int, types: Mapping[str, frozenset[str]]) -> str:
         """Say why a job of Slurm on so many nodes is not this shape; empty: it is.
@@ -62,12 +50,7 @@ class SlurmShape:
 def slurm_shapes(statement: Mapping[str, Any], sold: Sequence[str]) -> tuple[SlurmShape, ...]:
     """Return the shapes of a (valid) statement; none if it is for identical nodes.
 
-    Parameters
-    ----------
-    statement : mapping
-        As the market keeps it.
-    sold : sequence of str
-        The resources of the market; what a shape leaves out is 0.
+    ``sold`` are the resources of the market; what a shape leaves out is 0.
 
     Examples
     --------

@@ -23,40 +23,20 @@ NONE = 0  # number of a job that Slurm does not know
 
 @dataclass(frozen=True)
 class MarketJob:
-    """A job of the market, with ``state`` and ``outcome`` as the service returns them.
-
-    Parameters
-    ----------
-    job, owner, state : str
-    nodes : int
-        Of its statement.
-    order : int
-        Of submission.
-    start : int, optional
-        The round in which it was started.
-    outcome : str, optional
-        How it ended.
-    shapes : tuple of SlurmShape
-        The ways in which it can run on a cluster of several kinds, each a job of Slurm; none on identical nodes.
-    shape : int, optional
-        Number of the booked shape; None: none yet.
-    places : tuple of str
-        The market's names of the nodes that it has booked.
-    regular : bool
-        Whether it has, or waits for, regular nodes, where some are regular and some free.
-    """
+    """A job of the market, with ``state`` and ``outcome`` as the service returns them."""
 
     job: str
     owner: str
     state: str
-    nodes: int
-    order: int = 0
-    start: int | None = None
-    outcome: str | None = None
+    nodes: int  # of its statement
+    order: int = 0  # of submission
+    start: int | None = None  # the round in which it was started
+    outcome: str | None = None  # how it ended
+    # the ways in which it can run on a cluster of several kinds, each a job of Slurm; none on identical nodes
     shapes: tuple[SlurmShape, ...] = ()
-    shape: int | None = None
-    places: tuple[str, ...] = ()
-    regular: bool = False
+    shape: int | None = None  # number of the booked shape; None: none yet
+    places: tuple[str, ...] = ()  # the market's names of the nodes that it has booked
+    regular: bool = False  # whether it has, or waits for, regular nodes, where some are regular and some free
 
     @classmethod
     def of(cls, row: Mapping[str, Any], order: int = 0) -> MarketJob:
@@ -74,71 +54,34 @@ class MarketJob:
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do.
+    """One thing to do."""
 
-    Parameters
-    ----------
-    kind : str
-        ``take_back``: complete without a charge a start that nodes were missing for, and submit it again.
-    job : str
-        The market's; empty if it has none.
-    number : int
-        Slurm's; `NONE`: none.
-    why : str
-        For the log, and for the user of a cancelled job; of a ``class`` the quality of service to be set.
-    outcome : "done", "failed" or "node-failed"
-        Of a completion.
-    exit_code : int, optional
-        Of the script.
-    """
-
-    kind: Kind
-    job: str = ""
-    number: int = NONE
-    why: str = ""
-    outcome: str = "done"
-    exit_code: int | None = None
+    kind: Kind  # ``take_back``: complete without a charge a start that nodes were missing for, and submit it again
+    job: str = ""  # the market's; empty if it has none
+    number: int = NONE  # Slurm's; `NONE`: none
+    why: str = ""  # for the log, and for the user of a cancelled job; of a ``class`` the quality of service to be set
+    outcome: str = "done"  # of a completion
+    exit_code: int | None = None  # of the script
 
 
 @dataclass(frozen=True)
 class View:
-    """Both sides at one moment.
+    """Both sides at one moment."""
 
-    Parameters
-    ----------
-    market : mapping
-        By name: every job that is not gone, and those that jobs of Slurm name.
-    queue : sequence of SlurmJob
-        Those of the market's partition.
-    round : int
-        The market's open round.
-    capacity, usable : int
-        Nodes the market sells, and those that Slurm can use.
-    check_users : bool
-        Whether the owner of a job has to be the user who submitted it to Slurm.
-    partition : str
-        The market's.
-    down : frozenset of str
-        The market's names of nodes that Slurm cannot use, on a cluster of several kinds.
-    types : mapping
-        The types of GPUs of each kind of node there.
-    renewed : frozenset of str
-        Names of jobs that a bridge submitted to the market, because nodes were down, and that Slurm has. A name alone
-        says nothing: owners choose them, in the market and in Slurm.
-    qos : (str, str), optional
-        Slurm's qualities of service for regular and for free nodes; None: it has none, or the market no such classes.
-    """
-
-    market: Mapping[str, MarketJob]
-    queue: Sequence[SlurmJob]
-    round: int
-    capacity: int
-    usable: int
-    check_users: bool = True
-    partition: str = "market"
+    market: Mapping[str, MarketJob]  # by name: every job that is not gone, and those that jobs of Slurm name
+    queue: Sequence[SlurmJob]  # those of the market's partition
+    round: int  # the market's open round
+    capacity: int  # nodes the market sells
+    usable: int  # nodes that Slurm can use
+    check_users: bool = True  # whether the owner of a job has to be the user who submitted it to Slurm
+    partition: str = "market"  # the market's
+    # the market's names of nodes that Slurm cannot use, on a cluster of several kinds
     down: frozenset[str] = frozenset()
-    types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    types: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the types of GPUs of each kind of node there
+    # names of jobs that a bridge submitted to the market, because nodes were down, and that Slurm has. A name alone
+    # says nothing: owners choose them, in the market and in Slurm
     renewed: frozenset[str] = frozenset()
+    # Slurm's qualities of service for regular and for free nodes; None: it has none, or the market no such classes
     qos: tuple[str, str] | None = None
 
 

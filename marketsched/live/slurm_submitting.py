@@ -43,18 +43,10 @@ class Client(Protocol):
 
 @dataclass(frozen=True)
 class Way:
-    """One way to run.
+    """One way to run."""
 
-    Parameters
-    ----------
-    shape : dict
-        Of the statement.
-    options : tuple of str
-        For sbatch.
-    """
-
-    shape: dict[str, Any]
-    options: tuple[str, ...]
+    shape: dict[str, Any]  # of the statement
+    options: tuple[str, ...]  # for sbatch
 
 
 class _Options(argparse.ArgumentParser):
@@ -63,19 +55,9 @@ class _Options(argparse.ArgumentParser):
 
 
 def way_of(text: str, market: Mapping[str, Any]) -> Way:
-    """Return the way that a text of options describes.
+    """Return the way that a text of options of sbatch describes, on the cluster of ``market``: ``GET /v1/market``.
 
-    Parameters
-    ----------
-    text : str
-        Options of sbatch.
-    market : mapping
-        As ``GET /v1/market`` answers, of a cluster.
-
-    Raises
-    ------
-    InvalidReportError
-        If an option is unknown, the market's kinds are not given, or no kind of node is meant.
+    Raises InvalidReportError if an option is unknown, the market's kinds are not given, or no kind of node is meant.
 
     Examples
     --------
@@ -135,25 +117,9 @@ def submit_ways(
 ) -> tuple[str, list[int]]:
     """Submit a statement with the shapes of these ways, and a held job of Slurm for each; return the job, and theirs.
 
-    Parameters
-    ----------
-    statement : mapping
-        Value and arrival.
-    ways : sequence of Way
-        At least one.
-    script : sequence of str
-        Path of the script, and what it is given.
-    market, slurm
-        Both sides, as the owner of the job.
-    name : str, optional
-        Of the job, behind the owner's.
-    options : sequence of str
-        For every sbatch.
-
-    Raises
-    ------
-    MarketschedError
-        If the market refuses the statement, or Slurm a job: then all of them are taken back, at the no-show fee.
+    ``script`` is the path of the script, and what it is given; ``options`` are for every sbatch; ``name`` is the job's,
+    behind the owner's. Raises MarketschedError if the market refuses the statement, or Slurm a job: then all of them
+    are taken back, at the no-show fee.
     """
     job = str(market.submit({**statement, "shapes": [way.shape for way in ways]}, name=name)["job"])
     numbers: list[int] = []
@@ -224,17 +190,12 @@ def _times(given: argparse.Namespace, gpus: Mapping[str, int], cluster: Mapping[
 
 
 def seconds_in(text: str) -> float:
-    """Return a time limit as Slurm reads it, in seconds.
+    """Return a time limit as Slurm reads it, in seconds; InvalidReportError if it is none.
 
     Examples
     --------
     >>> seconds_in("90"), seconds_in("1:30"), seconds_in("2:00:00"), seconds_in("1-12"), seconds_in("1-0:30")
     (5400.0, 90.0, 7200.0, 129600.0, 88200.0)
-
-    Raises
-    ------
-    InvalidReportError
-        If it is none.
     """
     found = TIME.fullmatch(text.strip())
     if found is None:

@@ -46,10 +46,7 @@ def frozen(market: LiveMarket) -> bytes:
 def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
     """Return the market that `frozen` wrote, which has this configuration.
 
-    Raises
-    ------
-    JournalError
-        If it is no snapshot, or names a class that no snapshot needs.
+    Raises JournalError if it is no snapshot, or names a class that no snapshot needs.
     """
     try:
         reader = zlib.decompressobj()
@@ -88,12 +85,7 @@ def sealed(state: bytes, seal: object, key: bytes | None) -> bool:
 def key_in(path: Path) -> bytes:
     """Return the key of a file; a new one in a new file, which only its owner can read, if there is none.
 
-    Raises
-    ------
-    OSError
-        If the file can neither be read nor made.
-    InvalidParameterError
-        If it holds something else.
+    Raises OSError if the file can neither be read nor made, and InvalidParameterError if it holds something else.
     """
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -136,10 +128,7 @@ def _package_of(config: LiveConfig) -> str:
 class Schedule:
     """When a service takes its snapshots: every ``every`` rows, and never for more than a small share of its time.
 
-    Parameters
-    ----------
-    every : int
-        Rows; 0: none is taken.
+    ``every`` 0: none is taken.
     """
 
     def __init__(self, every: int) -> None:

@@ -112,13 +112,7 @@ class LiveState:
         return None if prices is None else [p if math.isfinite(p) else None for p in prices.tolist()]
 
     def job(self, name: str) -> LiveJob:
-        """Return an open job.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        """
+        """Return an open job; UnknownNameError if there is none of that name."""
         if not isinstance(name, str) or name not in self.jobs:
             raise UnknownNameError(place="job", value=name, legal="a job that is open")
         return self.jobs[name]
@@ -126,10 +120,7 @@ class LiveState:
     def quote(self, owner: Account, job: str, report: object) -> Offer:
         """Return the plan and price of a submission now; nothing is changed, and nothing drawn.
 
-        Raises
-        ------
-        MarketschedError
-            The error with which the submission would be refused.
+        Raises MarketschedError if the submission would be refused, in the same words.
         """
         if self.over:
             raise EventError(f"submit in round {self.round}", legal=f"at most the horizon {self.config.horizon}")

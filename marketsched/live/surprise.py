@@ -26,12 +26,7 @@ SAME = 1e-9  # probabilities that differ by less are equal
 def factor(odds: Sequence[float], case: int | None) -> float:
     """Return the factor of a record for one outcome; infinite for a case that was announced as impossible.
 
-    Parameters
-    ----------
-    odds : sequence of float
-        Announced probabilities of the cases, which add up to at most 1.
-    case : int or None
-        The case that came; None: none did.
+    ``odds`` of the cases add up to at most 1; ``case`` None: none came.
 
     Examples
     --------

@@ -30,19 +30,10 @@ LEGAL = "a round, or such as 'now', 'in 2 h', 'in 3 rounds', '18:00', '2026-11-2
 
 
 def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a statement whose times are rounds.
+    """Return a statement whose times are rounds; numbers, and texts that are no times, stay.
 
-    Parameters
-    ----------
-    statement : mapping
-        As it is sent; numbers, and texts that are no times, stay.
-    market : mapping
-        As ``GET /v1/market`` answers: the open round, and the clock.
-
-    Raises
-    ------
-    InvalidReportError
-        If a text is no time, or rounds have no length: they end by request.
+    ``market`` is as ``GET /v1/market`` answers: the open round, and the clock. Raises InvalidReportError if a text is
+    no time, or rounds have no length: they end by request.
 
     Examples
     --------

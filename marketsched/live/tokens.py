@@ -12,13 +12,7 @@ from typing import IO
 
 
 class Tokens(Mapping[str, str]):
-    """Whose each good token is, by its digest; never changed, so that every thread may ask.
-
-    Parameters
-    ----------
-    known : mapping of str to str
-        Accounts, by digest.
-    """
+    """Whose each good token is, by its digest; never changed, so that every thread may ask."""
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
         self._known = dict(known or {})
@@ -63,11 +57,5 @@ def check_new_file(path: str | Path | None) -> None:
 
 
 def new_private_file(path: str | Path) -> IO[str]:
-    """Open a new file that only its owner can read.
-
-    Raises
-    ------
-    FileExistsError
-        If it is there.
-    """
+    """Open a new file that only its owner can read; FileExistsError if it is there."""
     return open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600))

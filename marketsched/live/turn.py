@@ -53,10 +53,7 @@ class Turn:
     def record(self, event: Mapping[str, Any], by: str) -> Row:
         """Take an event into the market, and its row into the journal.
 
-        Raises
-        ------
-        MarketschedError
-            If the event does not fit; nothing is changed then.
+        Raises MarketschedError if the event does not fit; nothing is changed then.
         """
         service = self._service
         seq, now, opened = service.last_seq + 1, utc_text(service.clock.now()), self.market.round
@@ -74,18 +71,10 @@ class Turn:
         return row
 
     def clear_round(self, by: str, *, away: bool = False, **more: Any) -> list[Row]:
-        """Clear the open round, and before it what its end brings with it; return the rows.
+        """Clear the open round, and before it what its end brings with it (see `due` for ``away``); return the rows.
 
-        After the last round it is cleared once more, which removes the remaining jobs.
-
-        Parameters
-        ----------
-        by : str
-            Who clears it.
-        away : bool
-            Whether nobody could report anything in it, because no service ran.
-        **more
-            For the body of the event.
+        After the last round it is cleared once more, which removes the remaining jobs. ``more`` goes into the body of
+        the event.
         """
         rows = [self.record(event, by) for event in list(due(self.market, away=away))]
         more |= {"away": True} if away else {}
@@ -94,13 +83,7 @@ class Turn:
         return [*rows, self.record({"event": "advance", **more}, by)]
 
     def job(self, name: object) -> LiveJob:
-        """Return a job, open or gone.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of that name.
-        """
+        """Return a job, open or gone; UnknownNameError if there is none of that name."""
         found = self._found(name) if isinstance(name, str) else None
         if found is None:
             raise UnknownNameError(place="job", value=name, legal="a job that was submitted")

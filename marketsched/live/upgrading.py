@@ -24,10 +24,7 @@ BY = "service"  # who records it
 def upgrade(journal: Journal, played: PlayedJournal, ended: Sequence[LiveJob], now: str) -> Row:
     """Write the jobs that have gone, and the event of the upgrade; return it.
 
-    Raises
-    ------
-    JournalError
-        If that cannot be written; nothing is changed then.
+    Raises JournalError if that cannot be written; nothing is changed then.
     """
     by_seq: defaultdict[int, list[list[object]]] = defaultdict(list)
     for job in ended:

@@ -19,16 +19,9 @@ ROWS_AT_ONCE = 100
 
 
 class Walk:
-    """The way from the first row to that behind which the market of a snapshot was.
+    """The way from the first row to ``last``, behind which the market of a snapshot was; 0: nothing is to be read.
 
-    Parameters
-    ----------
-    journal : Journal
-        Open.
-    last : int
-        That row; 0: nothing is to be read.
-    counts : mapping
-        How many rows the journal had then, and the tables that hang on it.
+    ``counts``: how many rows the open journal had then, and the tables that hang on it.
     """
 
     def __init__(self, journal: Journal, last: int, counts: Mapping[str, int]) -> None:
@@ -43,13 +36,7 @@ class Walk:
         return self._seq >= self.last
 
     def step(self) -> None:
-        """Read some rows.
-
-        Raises
-        ------
-        JournalError
-            If one is damaged; the message names it.
-        """
+        """Read some rows. Raises JournalError if one is damaged; the message names it."""
         if self.over:
             return
         rows = list(self._journal.rows(self._seq, min(ROWS_AT_ONCE, self.last - self._seq)))

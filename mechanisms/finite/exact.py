@@ -26,17 +26,8 @@ LEGAL = "a finite number: int, fractions.Fraction or float"
 def number_array(place: str, x: Any) -> NDArray[Any]:
     """Return a copy of ``x`` as an array of int64, of exact Python numbers (dtype object), or of float64.
 
-    Parameters
-    ----------
-    place : str
-        What to call it in an error.
-    x : array_like of int, Fraction or float
-        Truth values count as 0 and 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is no array, or an entry is not a finite number.
+    Truth values count as 0 and 1. InvalidParameterError, which names the ``place``, if it is no array, or an entry is
+    not a finite number.
 
     Examples
     --------
@@ -106,19 +97,10 @@ def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def over_one_denominator(arrays: Sequence[NDArray[Any]], terms: int) -> tuple[list[NDArray[Any]], int]:
-    """Return arrays as integers over one denominator: ``array = returned / denominator``.
+    """Return arrays of `number_array` as integers over one denominator: ``array = returned / denominator``.
 
-    Parameters
-    ----------
-    arrays : sequence of ndarray
-        As `number_array` returns them.
-    terms : int
-        How many entries a sum may have for which int64 must have room.
-
-    Returns
-    -------
-    list of ndarray, int
-        int64, or Python integers (dtype object) where int64 could overflow; float64 and 1 if one array is.
+    They are int64, or Python integers (dtype object) where the sum of ``terms`` entries could overflow; float64 over 1
+    if one array is.
     """
     if not is_exact(*arrays):
         return [as_floats(array) for array in arrays], 1

@@ -21,18 +21,11 @@ ROUNDING = 1e-9  # how far a sum of floats may be from 1
 
 @dataclass(frozen=True)
 class Prior:
-    """Probabilities of profiles.
+    """Probabilities of profiles."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (profiles,)
-        Probability of each profile times ``total``: integers where they are given exactly, float64 otherwise.
-    total : int
-        Sum of the weights; 1 if they are floats.
-    """
-
+    # shape (profiles,): probabilities times ``total``, integers where they are given exactly, float64 otherwise
     weights: NDArray[Any]
-    total: int
+    total: int  # sum of the weights; 1 if they are floats
 
     @property
     def is_exact(self) -> bool:
@@ -58,20 +51,11 @@ def products_fit(weights: NDArray[Any], numbers: NDArray[Any], total: int) -> tu
 
 
 def prior_of(prior: PriorLike, shape: tuple[int, ...]) -> Prior:
-    """Return a prior from a user's input.
+    """Return a prior from a user's input over profiles of this shape: the number of types of each owner.
 
-    Parameters
-    ----------
-    prior : "uniform", sequence of array_like, or ndarray
-        A list or tuple has one array for each owner, the probabilities of its types: independent. A NumPy array is
-        joint: of shape ``shape``, or flat in the order of ``itertools.product``.
-    shape : tuple of int
-        Number of types of each owner.
-
-    Raises
-    ------
-    InvalidParameterError
-        If probabilities are negative, do not add up to 1, or are of another shape.
+    "uniform"; a list or tuple has one array for each owner, the probabilities of its types: independent. A NumPy array
+    is joint: of shape ``shape``, or flat in the order of ``itertools.product``. Raises InvalidParameterError if
+    probabilities are negative, do not add up to 1, or are of another shape.
 
     Examples
     --------

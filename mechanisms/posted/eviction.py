@@ -17,18 +17,10 @@ Job = TypeVar("Job")
 def overload_removals(
     newest_first: Iterable[Job], counted: Mapping[Job, int], capacity: int, *, only_counted: bool
 ) -> list[Job]:
-    """Return the jobs to remove so that the load fits, most recent submission first.
+    """Return the jobs to remove so that the load fits ``capacity`` nodes, most recent submission first.
 
-    Parameters
-    ----------
-    newest_first : iterable
-        All active jobs, most recent submission first.
-    counted : mapping of job to int
-        Nodes of the jobs that execute in this round or are about to start.
-    capacity : int
-        C, nodes.
-    only_counted : bool
-        False: the paper's rule. True: the ``running`` variant.
+    ``newest_first`` are all active jobs, most recent submission first; ``counted`` has the nodes of those that execute
+    in this round or are about to start. ``only_counted``: the ``running`` variant, in place of the paper's rule.
 
     Examples
     --------

@@ -52,10 +52,8 @@ def _hidden_truthfulness_gain(delta: float, max_value: float) -> float:
 def _chernoff(threshold: float, mean: float, width: float) -> float:
     """Return Lemma C (15): Pr[sum U_i >= K] <= exp(-(K ln(K/m) - K + m)/w), and 1 if K <= m.
 
-    Parameters
-    ----------
-    threshold, mean, width : float
-        K; m >= 0, an almost sure bound on the sum of conditional means; w > 0, the largest U_i.
+    ``threshold`` K; ``mean`` m >= 0, an almost sure bound on the sum of conditional means; ``width`` w > 0, the largest
+    U_i.
 
     Examples
     --------

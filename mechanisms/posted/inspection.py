@@ -27,23 +27,13 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The menu of a report submitted now; valid until the next event.
-
-    Attributes
-    ----------
-    limits : MarketLimits
-        The announced limits.
-    now : int
-        The current round.
-    threshold : float
-        theta.
-    """
+    """The menu of a report submitted now; valid until the next event."""
 
     _planner: Planner
     _oracle: FailureOracle
     limits: MarketLimits
     now: int
-    threshold: float
+    threshold: float  # theta
 
     @property
     def max_value(self) -> float:
@@ -87,10 +77,7 @@ class Inspection:
     def exact_failures(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         """Return the true failure probabilities of starts ``now + i``, by enumeration.
 
-        Raises
-        ------
-        TooLargeError
-            If there are too many joint outcomes of the earlier jobs.
+        Raises TooLargeError if there are too many joint outcomes of the earlier jobs.
         """
         check_menu(n_starts, n_durations)
         return ExactOracle.beside(self._oracle).table(concurrency, n_starts, n_durations)

@@ -58,25 +58,10 @@ def choose_starts(
     threshold: float,
     tolerance: float,
 ) -> Choice:
-    """Choose the best start of every case of a report.
+    """Choose the best start of every case of a report, with its data for the run.
 
-    Parameters
-    ----------
-    law : Law
-        The reported law.
-    terms : Terms
-        Values, menu prices and estimated failures of all starts.
-    now, first_start, horizon : int
-        Rounds.
-    threshold : float
-        theta of (13): estimates up to it count as 0.
-    tolerance : float
-        Of ties.
-
-    Returns
-    -------
-    Choice
-        Starts, and their data for the run.
+    ``terms`` are values, menu prices and estimated failures of all starts; ``threshold`` is theta of (13): estimates up
+    to it count as 0; ``tolerance`` is that of ties.
     """
     starts = np.full(law.group_arrivals.size, -1, dtype=np.int64)
     estimates = np.zeros(3, dtype=np.int64)

@@ -16,10 +16,7 @@ from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE
 def check_menu(n_starts: int, n_durations: int) -> None:
     """Refuse a table of starts and durations that no memory holds, before prices or failures are computed.
 
-    Raises
-    ------
-    TooLargeError
-        If there is too little memory; see `check_memory`.
+    Raises TooLargeError if there is too little memory; see `check_memory`.
     """
     at_once = 5 * n_starts * n_durations * 8.0  # prices and failures, each as computed and as announced; a mask
     check_memory(
@@ -30,16 +27,9 @@ def check_menu(n_starts: int, n_durations: int) -> None:
 def announced_failures(
     estimates: NDArray[np.float64], threshold: float, first_start: int, horizon: int
 ) -> NDArray[np.float64]:
-    """Return the announced table; estimates within 1e-12 of the threshold count as 0.
+    """Return the announced table; estimates within 1e-12 of the threshold theta count as 0.
 
-    Parameters
-    ----------
-    estimates : ndarray, shape (n_starts, n_durations)
-        Of starts ``first_start + i`` and durations ``k + 1``.
-    threshold : float
-        theta.
-    first_start, horizon : int
-        Rounds.
+    ``estimates``, shape (n_starts, n_durations), are of starts ``first_start + i`` and durations ``k + 1``, rounds.
     """
     announced = np.where(estimates > threshold + ZERO_TOLERANCE, np.minimum(estimates, 1.0), 0.0)
     n_starts, n_durations = estimates.shape

@@ -104,10 +104,7 @@ class FailureOracle(ResidualTracker):
     def fresh_paths(self, samples: int, rng: Rng) -> SamplePaths:
         """Draw ``samples`` paths of the earlier jobs that no estimate has used, or will use.
 
-        Raises
-        ------
-        TooLargeError
-            If a law has more points than a drawn outcome can name.
+        Raises TooLargeError if a law has more points than a drawn outcome can name.
         """
         rng = generator_of(rng)
         self._settle()

@@ -25,11 +25,8 @@ from marketsched.mechanisms.posted.oracle import FailureOracle, MonteCarloOracle
 class KeptOracle:
     """An oracle, and whether copies of a market share it (``shared``), which is then not changed.
 
-    Parameters
-    ----------
-    oracle : FailureOracle
-        An ordinary pickle holds it; a `Snapshot` (`marketsched.truthfulness.situations.guarded_market`) holds this
-        object itself.
+    An ordinary pickle holds it; a `Snapshot` (`marketsched.truthfulness.situations.guarded_market`) holds this object
+    itself.
     """
 
     def __init__(self, oracle: FailureOracle) -> None:
@@ -52,13 +49,7 @@ class KeptOracle:
 
 
 class OracleInUse:
-    """The calls of a mechanism to its oracle.
-
-    Parameters
-    ----------
-    oracle : FailureOracle
-        Attached to the mechanism.
-    """
+    """The calls of a mechanism to the oracle that is attached to it."""
 
     def __init__(self, oracle: FailureOracle) -> None:
         self._kept = KeptOracle(oracle)

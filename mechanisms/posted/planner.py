@@ -29,16 +29,8 @@ from marketsched.mechanisms.sow import StatementOfWork
 class Planner:
     """Menus, estimates and plans of one market.
 
-    Parameters
-    ----------
-    relaxed : RelaxedAlgorithm
-        Prices, and takes the plans.
-    oracle : OracleInUse
-        Estimates; the mechanism hands it the events, not the planner.
-    limits : MarketLimits
-        The announced limits.
-    threshold : float
-        theta of (13).
+    ``relaxed`` has the prices and takes the plans; the mechanism, not the planner, hands the oracle its events.
+    ``threshold`` is theta of (13).
     """
 
     def __init__(self, relaxed: RelaxedAlgorithm, oracle: OracleInUse, limits: MarketLimits, threshold: float) -> None:

@@ -39,23 +39,9 @@ from marketsched.mechanisms.posted.sample_paths import MAX_POINTS
 class PostedPlay:
     """A market of posted prices between two rounds.
 
-    Parameters
-    ----------
-    planner : Planner
-        Its prices are a `SlotPricing`; no job has been submitted.
-    oracle : MonteCarloOracle
-        Of the same market, which evicts by the rule over all active jobs.
-    jobs : JobColumns
-        All jobs; no law has more than `MAX_POINTS` points.
-    limits : MarketLimits
-        Of the market.
-
-    Attributes
-    ----------
-    submitted : int
-        Jobs so far.
-    load : int
-        Nodes of the jobs that run.
+    The planner's prices are a `SlotPricing`, and no job has been submitted; the market's oracle evicts by the rule over
+    all active jobs; no law of ``jobs`` has more than `MAX_POINTS` points. ``submitted`` counts the jobs so far,
+    ``load`` the nodes of those that run.
     """
 
     def __init__(self, planner: Planner, oracle: MonteCarloOracle, jobs: JobColumns, limits: MarketLimits) -> None:

@@ -164,10 +164,7 @@ class ResidualTracker:
     def attach(self, limits: MarketLimits, rng: np.random.Generator, eviction: Eviction = "all") -> None:
         """Serve one mechanism, which evicts by the rule ``eviction``; called by it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the oracle already serves a mechanism: its paths would mix two markets.
+        Raises InvalidParameterError if the oracle already serves a mechanism: its paths would mix two markets.
         """
         if self._limits is not None:
             raise InvalidParameterError("oracle: already serves another mechanism: expected a new oracle for each")

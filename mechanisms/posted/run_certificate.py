@@ -59,15 +59,11 @@ class WelfareLedger:
     def certificate(
         self, supply: float, final_prices: NDArray[np.float64], base_prices: NDArray[np.float64]
     ) -> WelfareCertificate:
-        """Return (22).
+        """Return (22), for a supply of C' nodes.
 
-        Parameters
-        ----------
-        supply : float
-            C', nodes.
-        final_prices, base_prices : ndarray of float, shape (n_rounds,)
-            Slot prices now, and before anything was committed: credits per node-round, from round 1 to
-            the last one that a plan can reach (with hidden durations that is after T).
+        ``final_prices`` and ``base_prices``, shape (n_rounds,), are slot prices now, and before anything was committed:
+        credits per node-round, from round 1 to the last one that a plan can reach (with hidden durations that is after
+        T).
         """
         bound = 2 * (self.utility + supply * float((final_prices - base_prices).sum()))
         reasons = []

@@ -45,21 +45,8 @@ INT16_TOP = np.iinfo(np.int16).max
 class SamplePaths:
     """``n_paths`` joint draws of the active jobs' outcomes, and the resulting loads.
 
-    Parameters
-    ----------
-    n_paths : int
-        Number of paths.
-    limits : MarketLimits
-        Of the market.
-    root : numpy.uint64
-        Key of all draws.
-    eviction : {"all", "running"}
-        The rule applied among the jobs on a path.
-
-    Raises
-    ------
-    TooLargeError
-        If the loads would take more than `MAX_CELLS` entries.
+    ``root`` is the key of all draws; jobs on a path are evicted by the rule ``eviction``. TooLargeError if the loads
+    would take more than `MAX_CELLS` entries.
     """
 
     def __init__(self, n_paths: int, limits: MarketLimits, root: np.uint64, eviction: Eviction = "all") -> None:

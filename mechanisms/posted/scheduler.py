@@ -288,13 +288,7 @@ class PostedPriceMechanism(Rounds):
     # -- what can be looked at -------------------------------------------------------------------
 
     def menu(self, concurrency: int) -> Menu:
-        """Return the menu of a job of this width submitted now, shape (max_delay, max_duration).
-
-        Parameters
-        ----------
-        concurrency : int
-            Nodes, 1 .. max_concurrency.
-        """
+        """Return the menu of a job of so many nodes, 1 .. max_concurrency, submitted now: (max_delay, max_duration)."""
         return self._planner.menu(concurrency, self._round)
 
     def inspect(self) -> Inspection:

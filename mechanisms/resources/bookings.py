@@ -71,27 +71,12 @@ def real_run(
     cluster: Cluster,
     chances: Mapping[int, float] | None = None,
 ) -> tuple[int, float]:
-    """Return how long a job occupies its booking, and what its completion is then worth compared with its value curve.
+    """Return for how many rounds a job occupies its booking, and the worth of its completion there.
 
-    Parameters
-    ----------
-    shapes : sequence of Shape
-        The true ones.
-    case : int
-        Which of their durations it takes.
-    value : ValueCurve
-        Its true values.
-    booking : Booking
-        What it has. Of the shapes that can run inside it starts the one of largest expected value less payment.
-    cluster : Cluster
-        Where.
-    chances : mapping of int to float, optional
-        How likely each case is by its true law and by what was seen at its arrival; None: the case was seen.
-
-    Returns
-    -------
-    tuple of int, float
-        Rounds and ``worth``; the whole length and 0 if its work is not done inside.
+    The whole length and 0 if the work is not done inside. ``shapes`` and ``value`` are the true ones, ``case`` is the
+    place of the duration it takes. Of the shapes that can run inside the booking starts the one of largest expected
+    value less payment: ``chances`` has how likely each case is by its true law and by what was seen at its arrival;
+    None: the case was seen.
     """
     known = {case: 1.0} if not chances else chances
     best, found = -np.inf, (booking.length, 0.0)
@@ -114,17 +99,7 @@ def real_run(
 def chances_of_cases(truth: StatementOfWork, arrival: int, signal: Signal) -> dict[int, float]:
     """Return how likely each case of a statement with shapes is, given what was seen at its arrival.
 
-    Parameters
-    ----------
-    truth : StatementOfWork
-        With shapes.
-    arrival, signal : int, hashable
-        What was seen. Of a case that the law excludes nothing is known.
-
-    Returns
-    -------
-    dict of int to float
-        By the place of the duration in the first shape; empty if nothing is known.
+    By the place of the duration in the first shape; empty if nothing is known, as where the law excludes what was seen.
     """
     law = truth.law
     if law.group_of(arrival, signal) is None:

@@ -153,14 +153,7 @@ class Calendars:
     ) -> int:
         """Return the index of the first booking of a list for which a placement exists; -1 if there is none.
 
-        Parameters
-        ----------
-        starts, lengths : ndarray of int, shape (n,)
-            Rounds.
-        rows : ndarray of int, shape (n,)
-            What each asks for: a row of ``requests``.
-        requests : Requests
-            Pool, tasks and demand.
+        ``starts`` and ``lengths``, rounds, and ``rows`` of ``requests``, which each asks for, have shape (n,).
         """
         return int(
             _first_that_fits_kernel(self.free, self.cluster.layout, starts - self.first, lengths, rows, requests)

@@ -64,10 +64,7 @@ class Resource:
     def in_parts(self, place: str, amount: object, error: Error = InvalidParameterError) -> int:
         """Return an amount in units as whole parts.
 
-        Raises
-        ------
-        InvalidParameterError
-            Or ``error``: if it is no number >= 0, or not a whole number of parts.
+        Raises InvalidParameterError if it is no number >= 0, or not a whole number of parts; or ``error`` in its place.
         """
         exact = _AMOUNT.check(place, amount, error) * self.parts
         whole = round(exact) if exact <= MOST_PARTS else 0

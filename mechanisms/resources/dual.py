@@ -152,16 +152,8 @@ def joint_dual_prices(
 def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
     """Return running sums of prices over rounds, from 0, with ``tail`` more rounds priced at the mean of the last 24.
 
-    Parameters
-    ----------
-    prices : array of float, shape (n_pools, n_resources, n)
-        Credits per part (smallest amount of the resource that can be requested) and round.
-    tail : int
-        Rounds, >= 0.
-
-    Returns
-    -------
-    array of float, shape (n_pools, n_resources, n + tail + 1)
+    From shape (n_pools, n_resources, n), credits per part (smallest amount of the resource that can be requested) and
+    round, to (n_pools, n_resources, n + tail + 1).
 
     Examples
     --------

@@ -40,22 +40,8 @@ def known_at_arrival(
     """Return the part of a report that applies to a job that has arrived.
 
     A statement without shapes is that of a market of identical nodes: one shape, ``concurrency`` tasks of a node each.
-
-    Parameters
-    ----------
-    sow : StatementOfWork
-        The report.
-    cluster : Cluster
-        Where it is to run.
-    arrival : int
-        The round.
-    signal : hashable
-        The signal. With shapes it tells cases of the law apart; a signal that the report excludes
-        leaves all of them. Without shapes, and if it is a duration, that is how long the job takes.
-    limits : MarketLimits
-        Of the market.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
+    With shapes the signal tells cases of the law apart; one that the report excludes leaves all of them. Without
+    shapes, and if it is a duration (``signals``), it is how long the job takes.
     """
     seen = None if sow.shapes else observed_duration(signal, signals)
     shapes: tuple[Shape, ...]

@@ -66,16 +66,8 @@ def quoted(
 ) -> NDArray[np.float64]:
     """Return the cost of the first 0, 1, ..., ``length`` rounds of a booking, shape (length + 1,).
 
-    Parameters
-    ----------
-    prefix
-        As of `entries`.
-    pool : int
-        Where.
-    total : ndarray of int, shape (n_resources,)
-        What all its tasks take, in parts.
-    start, length : int
-        Rounds after the current one; rounds.
+    ``prefix`` is as of `entries`; ``total``, shape (n_resources,), is what all its tasks take, in parts; ``start``
+    counts from the current round.
     """
     costs: NDArray[np.float64] = _quoted_kernel(prefix, pool, total, start, length)
     costs.flags.writeable = False  # copies of a market share it

@@ -122,21 +122,10 @@ class Nodes:
         return scores
 
     def taking(self, wanted: Sequence[Wanted], free: Sequence[Run], now: int) -> tuple[float, list[Run]] | None:
-        """Return the free runs that have to go for one of these to fit, with least loss; None: that is not enough.
+        """Return the least loss, node-rounds, with which free runs can make room for one of these, and these runs.
 
-        Parameters
-        ----------
-        wanted : sequence of Wanted
-            None of them has room now.
-        free : sequence of Run
-            That may be taken back, those with the least progress first.
-        now : int
-            The round.
-
-        Returns
-        -------
-        tuple of float and list of Run
-            The node-rounds that are lost, and the runs, none of which could stay.
+        None of ``wanted`` has room now; ``free`` may be taken back, those with the least progress first. None of the
+        runs returned could stay; None: all are not enough.
         """
         best: tuple[float, list[Run]] | None = None
         for each in wanted:

@@ -19,13 +19,7 @@ Ways = Iterable[list[tuple[int, Wanted]]]  # requests, the better ones first, eq
 
 
 class NodesAhead(Nodes):
-    """Nodes with a place that is held.
-
-    Attributes
-    ----------
-    then : int
-        The round from which on the place is held; 0: none is.
-    """
+    """Nodes with a place that is held from round ``then`` on; 0: none is."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, THEN)
@@ -35,12 +29,9 @@ class NodesAhead(Nodes):
     def hold(self, ways: Callable[[int], Ways], ends: Iterable[tuple[int, Run]]) -> int:
         """Hold a place in the first round in which there is one; return that round.
 
-        Parameters
-        ----------
-        ways : function of int
-            What is asked for in a round. Some of it has room once all runs of its pool have ended, and none has now.
-        ends : iterable of (int, Run)
-            Rounds from which on runs are gone, at the latest; at least all runs of the pools that are asked for.
+        ``ways`` returns what is asked for in a round: some of it has room once all runs of its pool have ended, and
+        none has now. ``ends`` are rounds from which on runs are gone, at the latest; at least all runs of the pools
+        that are asked for.
         """
         self._calendars.copy(NOW, THEN)
         self._beside.clear()

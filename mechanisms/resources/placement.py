@@ -30,13 +30,7 @@ MOST_TYPES = 60  # of tasks that fragments are judged by, the most frequent: of 
 
 
 class TaskTypes:
-    """The requests of past tasks, and their frequencies: fragments are judged by the most frequent demands.
-
-    Parameters
-    ----------
-    n_resources : int
-        Of the cluster.
-    """
+    """The requests of past tasks, and their frequencies: fragments are judged by the most frequent demands."""
 
     def __init__(self, n_resources: int) -> None:
         self._counts: Counter[tuple[int, ...]] = Counter()
@@ -60,20 +54,9 @@ class TaskTypes:
 
 
 def place(rule: Rule, room: Room, wanted: Wanted, cluster: Cluster, types: TaskTypes) -> Placed:
-    """Place the tasks of a booking for which the test has found room.
+    """Place the tasks of a booking for which the test has found room; ``room`` is not changed (rules: see the module).
 
-    Parameters
-    ----------
-    rule : {"first", "best", "worst", "fgd"}
-        See the module.
-    room : Room
-        Free resources of the pool over the booked rounds; not changed.
-    wanted : Wanted
-        The tasks.
-    cluster : Cluster
-        Where.
-    types : TaskTypes
-        Past tasks, for `fgd`.
+    ``types`` are past tasks, for `fgd`.
     """
     return Placed(
         *_placed_kernel(RULES.index(rule), wanted.tasks, wanted.demand, tuple(room), cluster.layout, types.frequent)
@@ -85,21 +68,9 @@ def fragments(
 ) -> NDArray[np.float64]:
     """Return, of what is free of each pool's devices, the share that a task of these types could not use, expected.
 
-    Parameters
-    ----------
-    free : ndarray of int, shape (n_nodes, n_resources)
-        Parts that are free; of devices the sum.
-    devices : ndarray of int, shape (n_devices,)
-        Parts that are free of each.
-    layout : Layout
-        Of the cluster.
-    types : TaskTypes
-        What tasks ask for.
-
-    Returns
-    -------
-    ndarray of float, shape (n_pools, n_resources)
-        NaN of resources that are no devices, of pools without a free one, and without any types.
+    ``free``, shape (n_nodes, n_resources), are free parts, of devices the sum; ``devices``, shape (n_devices,), those
+    of each. Shape (n_pools, n_resources), NaN of resources that are no devices, of pools without a free one, and
+    without any types.
     """
     found: NDArray[np.float64] = _pool_fragments_kernel(free, devices, layout, types.frequent)
     return found

@@ -30,15 +30,10 @@ WINDOW_STEP = 24  # rounds: windows are multiples
 
 
 def window_of(max_delay: int) -> int:
-    """Return for how many rounds ahead prices are made: three quarters of the longest patience, at least 144.
+    """Return for how many rounds ahead prices are made: three quarters of the longest patience S, at least 144.
 
-    Starts behind the window cost nothing. With a window much shorter than patience every job that can wait books
-    there, whatever it is worth; with one as long as it, prices are made of more rounds than are sold.
-
-    Parameters
-    ----------
-    max_delay : int
-        S, rounds from a birth within which completions are worth anything.
+    Starts behind the window cost nothing. With a window much shorter than patience every job that can wait books there,
+    whatever it is worth; with one as long as it, prices are made of more rounds than are sold.
 
     Examples
     --------
@@ -80,18 +75,10 @@ class ShapesOfThePast:
 
 
 class ShapesOfLaws:
-    """Every scenario is one draw of all laws, made once, before the market begins.
+    """Every scenario is one draw of all public laws, made once, before the market begins.
 
-    Parameters
-    ----------
-    laws : iterable of StatementLaw
-        Of all jobs; public.
-    n_scenarios : int
-        K, >= 1.
-    cluster, limits
-        Of the market.
-    rng : Generator
-        For each law in turn: one number for the statement, one for its arrival and case.
+    ``rng`` gives for each law in turn one number for the statement, one for its arrival and case. ``n_scenarios``, K,
+    is >= 1.
     """
 
     reach = 0

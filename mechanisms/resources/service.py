@@ -36,22 +36,9 @@ class Terms(NamedTuple):
 def book_favourite(known: Known, terms: Terms, calendars: Calendars, types: TaskTypes) -> tuple[float, Booking | None]:
     """Book the entry of largest surplus for which a placement exists (`marketsched.mechanisms.resources.menus`).
 
-    Parameters
-    ----------
-    known : Known
-        The job, at its arrival.
-    terms : Terms
-        Prices and rules.
-    calendars : Calendars
-        What is free; the booking is taken off.
-    types : TaskTypes
-        Past tasks, for the rule `fgd`.
-
-    Returns
-    -------
-    tuple of float and Booking or None
-        What the job lost since the cluster is not empty, credits: the surplus of its best entry less that of the entry
-        booked; and its booking, None if no entry of positive surplus has room.
+    The booking is taken off the calendars; ``types`` are past tasks, for the rule `fgd`. Returns what the job lost
+    since the cluster is not empty, credits: the surplus of its best entry less that of the entry booked; and its
+    booking, None if no entry of positive surplus has room.
     """
     cluster, options = calendars.cluster, known.options
     found = _serve_kernel(

@@ -125,10 +125,7 @@ def _durations(place: str, given: object) -> tuple[int, ...]:
 def check_shapes(shapes: object) -> tuple[Shape, ...]:
     """Return the shapes of a statement as a tuple; the first is the one that its law's durations are those of.
 
-    Raises
-    ------
-    InvalidReportError
-        If they are no list of shapes, more than 16, or have different numbers of cases.
+    Raises InvalidReportError if they are no list of shapes, more than 16, or have different numbers of cases.
     """
     if isinstance(shapes, (str, bytes)) or not isinstance(shapes, Iterable):
         raise InvalidReportError(place="shapes", value=shapes, legal="a list of Shape")
@@ -198,11 +195,8 @@ class Options(NamedTuple):
 def options_of(shapes: Iterable[Shape], cluster: Cluster) -> Options:
     """Return where on a cluster a statement of these shapes can run.
 
-    Raises
-    ------
-    InvalidReportError
-        If a shape names an unknown resource or kind, asks for an amount that is no whole number of parts or for
-        parts of several devices, or fits no nodes of any kind that it names.
+    Raises InvalidReportError if a shape names an unknown resource or kind, asks for an amount that is no whole number
+    of parts or for parts of several devices, or fits no nodes of any kind that it names.
 
     Examples
     --------
@@ -245,10 +239,8 @@ def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
 def demand_of(shape: Shape, cluster: Cluster, place: str = "shape") -> NDArray[np.int64]:
     """Return the needs of one task of a shape on a cluster, in parts, shape (n_resources,).
 
-    Raises
-    ------
-    InvalidReportError
-        If a resource is unknown, or an amount is no whole number of parts, or parts of several devices.
+    Raises InvalidReportError if a resource is unknown, or an amount is no whole number of parts, or parts of several
+    devices.
     """
     known = {resource.name: i for i, resource in enumerate(cluster.resources)}
     demand = np.zeros(len(known), dtype=np.int64)
@@ -267,14 +259,7 @@ def demand_of(shape: Shape, cluster: Cluster, place: str = "shape") -> NDArray[n
 def tasks_held(demand: NDArray[np.int64], cluster: Cluster, most: int) -> NDArray[np.int64]:
     """Return how many equal tasks the nodes of each pool hold when they are empty, shape (n_pools,).
 
-    Parameters
-    ----------
-    demand : ndarray of int, shape (n_resources,)
-        Of one task, in parts.
-    cluster : Cluster
-        Where.
-    most : int
-        Tasks on one node at most.
+    ``demand``, shape (n_resources,), is that of one task, in parts; ``most`` the tasks on one node at most.
     """
     layout = cluster.layout
     tasks = np.full(layout.node_group.size, most, dtype=np.int64)

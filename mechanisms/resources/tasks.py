@@ -29,13 +29,7 @@ class OptionColumns(NamedTuple):
 
 
 class OptionStore(Arrivals):
-    """Tasks in order of arrival.
-
-    Parameters
-    ----------
-    n_resources : int
-        Of the cluster.
-    """
+    """Tasks in order of arrival, on a cluster of ``n_resources``."""
 
     def __init__(self, n_resources: int) -> None:
         super().__init__()

@@ -158,13 +158,7 @@ def learning_curves(
 
 
 def default_markets(**parameters: Any) -> dict[str, RepeatedMarket]:
-    """Return `contested_market` under exponential prices, under one posted price, and under pay-as-bid.
-
-    Parameters
-    ----------
-    **parameters
-        As for `contested_market`, for all three.
-    """
+    """Return `contested_market`, with these parameters, at exponential prices, at a posted price, and as pay-as-bid."""
     posted = {"kind": "posted", "prices": [2.0] * contested_market(**parameters).horizon}
     return {
         "exponential": contested_market("exponential", **parameters),
@@ -196,10 +190,7 @@ def figures_of(run: LearningRun, tail: float = TAIL) -> dict[str, float]:
 def interval_of_mean(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
     """Return mean, and Student's interval of the mean over independent runs.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there are fewer than two values.
+    Raises InvalidParameterError if there are fewer than two values.
     """
     array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
     if array.size < 2:

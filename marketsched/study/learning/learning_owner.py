@@ -82,15 +82,9 @@ class LearningOwner(MarketAgent):
         return self.strategy
 
     def learn(self, played: PlayedDay, utility: float, otherwise: NDArray[np.float64] | None) -> None:
-        """Learn from a day, and see nothing but what an owner may see.
+        """Learn from a day on which it earned ``utility`` credits, and see nothing but what an owner may see.
 
-        Parameters
-        ----------
-        played : PlayedDay
-        utility : float
-            Credits that it earned.
-        otherwise : ndarray, shape (n_actions,), or None
-            What each report of the menu would have earned, of an owner that may see it.
+        ``otherwise``, shape (n_actions,): what each report of the menu would have earned; None: it may not see that.
         """
         self.utility = utility
         self.total_utility += utility

@@ -31,23 +31,10 @@ _PHASES = np.array([0, 0, 0, 1, 2])  # by `Ending`: of a round
 
 
 class PlayedTurns:
-    """A market that its mechanism plays from turn to turn.
+    """A fresh market, which is used up, as its mechanism plays it from turn to turn.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        Fresh; it is used up.
-    rows : ndarray of int
-        Places of the jobs whose reports come from outside, rising.
-    columns : JobColumns
-        All jobs, as they truly are.
-    limits : MarketLimits
-        Of reports.
-
-    Attributes
-    ----------
-    mechanism, round, running
-        As of `MarketRun`.
+    ``rows`` are the places, rising, of the jobs whose reports come from outside; ``columns`` are all jobs, as they
+    truly are; ``mechanism``, ``round`` and ``running`` are as of `MarketRun`.
     """
 
     def __init__(self, setup: MarketSetup, rows: NDArray[np.int64], columns: JobColumns, limits: MarketLimits) -> None:
@@ -85,10 +72,7 @@ class PlayedTurns:
     def report(self, row: int, job: Job, report: StatementOfWork) -> None:
         """Put what is reported of a job into its row, before the round of its birth.
 
-        Raises
-        ------
-        InvalidReportError
-            If the report is outside the announced limits.
+        Raises InvalidReportError if the report is outside the announced limits.
         """
         self._limits.check_report(job.name, report, job.truth.birth)
         curve, step = report.value, self._true.begins[row]

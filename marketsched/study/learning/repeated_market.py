@@ -203,13 +203,7 @@ class RepeatedMarket:
         return PlayedDay(day, tuple(reports), DayOutcome(utilities, welfare, revenue), kept)
 
     def counterfactuals(self, played: PlayedDay, owner: str) -> NDArray[np.float64]:
-        """Return the utility of ``owner`` from each report of the menu, with all other reports as they were.
-
-        Returns
-        -------
-        ndarray, shape (n_actions,)
-            Credits.
-        """
+        """Return what ``owner`` earns by each report of the menu, others' as they were: credits, shape (n_actions,)."""
         day, places = played.day, self._places(played.day).get(owner, [])
         if not places:
             return np.zeros(len(self.menu))

@@ -137,22 +137,11 @@ class OwnersTurns:
         return [] if self.over else sorted(owner for owner, left in self._left.items() if left)
 
     def act(self, actions: Mapping[str, float]) -> dict[str, float]:
-        """Report the jobs that are due and play until others are, or to the end.
+        """Report the jobs that are due, and play until others are, or to the end; return what owners earned meanwhile.
 
-        Parameters
-        ----------
-        actions : mapping of str to int
-            By owner a place in the menu; who is due and not in it tells the truth, who is not due is passed over.
-
-        Returns
-        -------
-        dict of str to float
-            By owner what its jobs have earned that left the market meanwhile, credits: true value less payment.
-
-        Raises
-        ------
-        EventError
-            If the market is over.
+        ``actions`` are places in the menu by owner: who is due and not among them tells the truth, who is not due is
+        passed over. Earnings are those of jobs that left the market, credits: true value less payment. EventError if
+        the market is over.
         """
         self._actions = actions
         self.earned, self.outcomes = {}, {}
@@ -210,13 +199,11 @@ class OwnersTurns:
         self.due = self._born.pop(self.market.round + 1, {}) if self.market.running else {}
 
     def observations(self, owners: Sequence[str]) -> NDArray[np.float32]:
-        """Return the observations of owners before their turn: their type, public prices, their own past.
+        """Return the observations of owners before their turn, shape (len(owners), len(OBSERVED)), in [-1, 1].
 
-        Returns
-        -------
-        ndarray, shape (len(owners), len(OBSERVED))
-            As `OBSERVED` lists them, in [-1, 1]: values, utilities and prices as shares of the largest legal value,
-            rounds as shares of the horizon or of S. Of several jobs born in one round the first is described.
+        Their type, public prices and their own past, as `OBSERVED` lists them: values, utilities and prices as shares
+        of the largest legal value, rounds as shares of the horizon or of S. Of several jobs born in one round the first
+        is described.
         """
         seen = np.zeros((len(owners), len(OBSERVED)))
         seen[:, 1] = self.market.round / self.public.horizon

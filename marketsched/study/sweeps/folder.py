@@ -29,10 +29,7 @@ OURS = {LOCK, RUNS, TABLE, META, INCOMPLETE}
 def check_sweep_target(folder: Path) -> None:
     """Refuse a folder that no sweep, or a sweep of other code, has filled.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is a file, holds something else, or was filled by other versions.
+    Raises InvalidParameterError if it is a file, holds something else, or was filled by other versions.
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidParameterError(f"{folder} is not a folder: expected a new folder, or one of a sweep")
@@ -117,13 +114,7 @@ class SweepFolder:
             self.write(self.path / INCOMPLETE, lambda path: path.write_text(text + "\n", encoding="utf-8"))
 
     def write(self, target: Path, fill: Callable[[Path], Any]) -> None:
-        """Let ``fill`` write a file, and move it to ``target`` whole.
-
-        Raises
-        ------
-        SweepError
-            If the disk does not take it.
-        """
+        """Let ``fill`` write a file, and move it to ``target`` whole; SweepError if the disk does not take it."""
         try:
             with whole_file(target) as partial:
                 fill(partial)
@@ -135,12 +126,8 @@ class SweepFolder:
 def open_folder(path: Path) -> Iterator[SweepFolder]:
     """Give the folder of a sweep, locked; it is made if it is not there.
 
-    Raises
-    ------
-    InvalidParameterError
-        As `check_sweep_target`; nothing is written then.
-    SweepError
-        If another sweep uses it, or it cannot be written.
+    Raises InvalidParameterError if `check_sweep_target` raises it; nothing is written then. Raises SweepError if
+    another sweep uses it, or it cannot be written.
     """
     check_sweep_target(path)
     folder = SweepFolder(path)

@@ -137,19 +137,9 @@ known here are name, description, scenario, scenarios, grid, overrides, seeds, o
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, source: str = "sweep") -> Self:
-        """Return the sweep that ``data`` describes.
+        """Return the sweep that ``data``, as in a sweep file, describes; ``source`` is its name in an error line.
 
-        Parameters
-        ----------
-        data : mapping
-            As in a sweep file.
-        source : str
-            What to call it in an error line.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a key is unknown or missing.
+        InvalidParameterError if a key is unknown or missing.
         """
         return validated(cls, data, source)
 
@@ -225,12 +215,7 @@ class SweepRun:
 def read_spec(where: str | PathLike[str]) -> tuple[SweepSpec, Path]:
     """Return the sweep that a file describes, and the folder that files named in it are looked for in.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    InvalidParameterError
-        If it is not there, or not a sweep.
+    Raises OSError if the file cannot be read, and InvalidParameterError if it is not there, or not a sweep.
     """
     if Path(where).is_dir() or not Path(where).exists():  # a pipe will do
         seen = "is a folder" if Path(where).is_dir() else "no such file"
@@ -306,18 +291,10 @@ def runs_of(
 
 
 def runs_from(listed: Sequence[Any]) -> list[SweepRun]:
-    """Return runs written out one by one.
+    """Return runs written out one by one: each a `SweepRun`, (scenario, seed) or (scenario, seed, labels).
 
-    Parameters
-    ----------
-    listed : sequence
-        Of `SweepRun`, or of (scenario, seed) or (scenario, seed, labels); a scenario is one of either
-        sort, the name of a built-in one, a file, or its content. Labels are columns of the table.
-
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If an entry is none of these; the message names its place.
+    A scenario is one of either sort, the name of a built-in one, a file, or its content. Labels are columns of the
+    table. Raises InvalidParameterError or UnknownNameError if an entry is none of these; the message names its place.
     """
     if len(listed) > MOST_RUNS:
         raise InvalidParameterError(f"runs: {len(listed):,} of them: expected at most {MOST_RUNS:,}")
