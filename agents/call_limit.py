@@ -87,11 +87,7 @@ def calls_end_within(seconds: float | None) -> Iterator[None]:
     """Interrupt every `timed` call in this block that takes longer.
 
     After the first one that did not end, later ones have a tenth of the time. Inside another such block that one holds.
-
-    Parameters
-    ----------
-    seconds : float or None
-        How long a call may work, > 0; None: as long as it likes.
+    ``seconds`` > 0 is how long a call may work; None: as long as it likes.
     """
     global _limit
     able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()

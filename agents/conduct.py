@@ -92,15 +92,7 @@ class Conduct:
 
 
 def plain(report: StatementOfWork, nodes: int) -> Conduct:
-    """Return the conduct inside the model: one report, at birth, for the whole job.
-
-    Parameters
-    ----------
-    report : StatementOfWork
-        The submitted statement, born in the same round.
-    nodes : int
-        The true need of the job.
-    """
+    """Return the conduct inside the model: one report, at its birth, for the whole job, which needs ``nodes``."""
     return Conduct((Statement(report.birth, report, nodes),), report)
 
 
@@ -109,8 +101,6 @@ class Attempt:
 
     Parameters
     ----------
-    conduct : Conduct
-        The owner's conduct.
     name : str
         Of the owner's job in the market.
     job : Fate

@@ -153,13 +153,7 @@ class JobTable(Sequence[Job]):
 
 
 class ListedJobs(JobTable):
-    """The table of jobs that are objects already; a column is made when it is read first.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        In order of submission.
-    """
+    """The table of jobs that are objects already, in order of submission; a column is made when it is read first."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs

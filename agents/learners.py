@@ -109,19 +109,9 @@ class Learner(ABC):
         return Draw(action, float(p[action]))
 
     def learn(self, draw: Draw, seen: ArrayLike) -> None:
-        """Take note of a round.
+        """Take note of the utility of the action drawn, or of all, shape (n_actions,), by ``sees``; credits.
 
-        Parameters
-        ----------
-        draw : Draw
-            The choice of the round.
-        seen : float, or array_like of shape (n_actions,)
-            The utility of the action that was drawn, or of all, by ``sees``; credits.
-
-        Raises
-        ------
-        InvalidParameterError
-            If it has another shape, or lies outside the range; nothing is learned then.
+        Raises InvalidParameterError if it has another shape, or lies outside the range; nothing is learned then.
         """
         earned = np.asarray(seen, dtype=np.float64)
         shape = (self.n_actions,) if self.sees == "all" else ()
@@ -307,13 +297,7 @@ LEARNERS: dict[str, type[Learner]] = {"adahedge": AdaHedge, "exp3": Exp3, "hedge
 def make_learner(
     name: str, n_actions: int, *, low: float = 0.0, high: float = 1.0, horizon: int | None = None
 ) -> Learner:
-    """Return a fresh learner by name: adahedge, exp3, hedge or ucb1.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such learner.
-    """
+    """Return a fresh learner by name (adahedge, exp3, hedge or ucb1), or raise UnknownNameError."""
     if name not in LEARNERS:
         raise UnknownNameError(f"learner {name!r} is unknown: expected one of {', '.join(LEARNERS)}")
     return LEARNERS[name](n_actions, low=low, high=high, horizon=horizon)

@@ -248,10 +248,7 @@ class _JobOfLearning:
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report of the drawn strategy; a job that is submitted again keeps it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the learner would have to see what other reports would have earned.
+        Raises InvalidParameterError if the learner would have to see what other reports would have earned.
         """
         if self._owner.learner(public).sees != "own":
             raise InvalidParameterError(

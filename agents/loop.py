@@ -114,21 +114,8 @@ REMOVALS = (EventKind.DROP, EventKind.CANCEL, EventKind.EVICT)
 class MarketLoop:
     """A market between two calls of the protocol.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A fresh one.
-
-    Attributes
-    ----------
-    now : int
-        The round that is open.
-    entries : dict of Entry
-        Statements in the market, by name, in order of submission.
-    load : int
-        Nodes busy in the round that was cleared last.
-    placed_now : dict of Booking
-        On a cluster, what jobs that started in the round cleared last have, by name.
+    ``now`` is the open round, ``entries`` has the statements in the market by name, in order of submission, ``load``
+    the nodes busy in the round cleared last, and ``placed_now``, on a cluster, the bookings of jobs started in it.
 
     Raises
     ------
@@ -161,23 +148,10 @@ class MarketLoop:
     ) -> LaunchPlan:
         """Submit a statement; a job that is ready before arrives with it.
 
-        Parameters
-        ----------
-        name : hashable
-            Of the statement.
-        sow : StatementOfWork
-            The report.
-        fate : Happens
-            What really happens.
-        nodes : int
-            Nodes without which the work never completes.
-        owner : hashable, optional
-            Whose it is; passed on to a mechanism that takes it.
-        own : bool
-            True: of an owner that is looked at; who guards the market then passes the refusal of a report on.
-        truth : StatementOfWork, optional
-            Its checkpoint says what a run that is taken back keeps, and on a cluster its shapes what the job makes of
-            its booking; None: that of ``fate``, if it is a `Job`, or else the report.
+        ``fate`` is what really happens, ``nodes`` what the work cannot complete without. ``own`` marks the owner that
+        is looked at: who guards the market passes the refusal of its report on. ``truth`` (None: that of ``fate``, if
+        it is a `Job`, or else the report) says by its checkpoint what a run that is taken back keeps, and on a cluster
+        by its shapes what the job makes of its booking.
         """
         keywords = {"owner": owner} if self._takes_owner else {}
         with timed("submit", self.now):
@@ -198,14 +172,8 @@ class MarketLoop:
     def withdraw(self, name: Any, fee: float = 0.0) -> Event:
         """Take a job back that has not arrived; it never will. Return the event, with what its owner pays.
 
-        ``fee``: what the market asks for that, credits.
-
-        Raises
-        ------
-        EventError
-            If there is no such job that has not arrived.
-        MechanismFault
-            If the mechanism returns another event, or a payment that is no finite number.
+        ``fee`` is what the market asks for that, credits. Raises EventError if there is no such job that has not
+        arrived; MechanismFault if the mechanism returns another event, or a payment that is no finite number.
         """
         entry = self.entries.get(name)
         if entry is None or entry.arrived or entry.withdrawn:

@@ -187,19 +187,7 @@ class Runs(NamedTuple):
 
 
 def played_log(jobs: JobColumns, outcomes: Outcomes, played: int, *, closes: bool) -> MarketLog:
-    """Return the log of the first ``played`` rounds of a market.
-
-    Parameters
-    ----------
-    jobs : JobColumns
-        What was reported, and is true.
-    outcomes : Outcomes
-        Of these rounds.
-    played : int
-        Rounds.
-    closes : bool
-        Whether the jobs that are left are removed after them.
-    """
+    """Return the log of the first ``played`` rounds of a market; ``closes``: jobs that are left are removed after."""
     moves = outcomes.moves.table()
     n_rows = _rows_of(jobs, outcomes, moves, played, closes)
     events, load = np.zeros(n_rows, EVENT), np.zeros(played + 2, np.int64)

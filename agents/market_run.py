@@ -109,17 +109,9 @@ class MarketRun:
         """Play all rounds that are left and return the tables.
 
         After an interruption (``KeyboardInterrupt`` is not caught) :meth:`result` still gives the
-        tables of all finished rounds.
+        tables of all finished rounds. ``progress`` is called after each round with its number.
 
-        Parameters
-        ----------
-        progress : function of int, optional
-            Called after each round with its number.
-
-        Raises
-        ------
-        EventError
-            If an earlier round was interrupted.
+        Raises EventError if an earlier round was interrupted.
         """
         self.play(progress)
         return self.result()
@@ -194,11 +186,8 @@ class MarketRun:
     def step(self) -> None:
         """Play one round.
 
-        Raises
-        ------
-        EventError
-            If the last round was played, an earlier round was interrupted, or the mechanism runs
-            more nodes than there are.
+        Raises EventError if the last round was played, an earlier one was interrupted, or the mechanism runs more
+        nodes than there are.
         """
         now = self.round + 1
         if now > self.setup.horizon:

@@ -43,17 +43,7 @@ def resubmission(job: Job, now: int) -> StatementOfWork:
     * any other signal: the predicted law of the duration given that signal, or the marginal law
       if the prediction does not know the signal.
 
-    Parameters
-    ----------
-    job : Job
-        A job that has arrived.
-    now : int
-        Round of the new submission, not before the arrival.
-
-    Returns
-    -------
-    StatementOfWork
-        Total mass 1, whatever the mass of ``job.truth``: the job is there.
+    ``now`` is not before the arrival. The total mass is 1, whatever that of ``job.truth``: the job is there.
 
     Raises
     ------

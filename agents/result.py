@@ -37,8 +37,6 @@ class RunResult:
         (the name the mechanism knows it by, ``"<job>+"`` when submitted again); ``owner``;
         ``completion`` (time s + d), ``payment`` and ``value`` (true value of that completion):
         missing, 0 and 0 unless complete.
-    event_rows : EventRows
-        Rows from which ``events`` is made at the first access.
     jobs : DataFrame
         One row per job of the workload, in its order. ``name``; ``owner``; one column per tag;
         ``birth``; ``submitted`` (round of the first submission); ``resubmitted`` (bool);
@@ -51,8 +49,6 @@ class RunResult:
         submitted again, declared concurrency, plan and outcome are those of the second statement.
         ``never_arrived``: submitted, but not ready by the end. ``unfinished``: still running,
         waiting or not yet submitted at the end.
-    job_rows : JobRows
-        Rows from which ``jobs`` is made at the first access.
     rounds : DataFrame
         One row per round: ``round``; counts of events ``submitted``, ``arrived``, ``dropped``,
         ``started``, ``completed``, ``cancelled``, ``evicted``, ``requeued``; ``load`` (nodes busy); ``demand``
@@ -120,15 +116,7 @@ class TableWords:
 
 
 class EventRows:
-    """The ``events`` table before it is one: rows of the log, a fifth of the table's memory.
-
-    Parameters
-    ----------
-    rows : structured ndarray, shape (n_events,)
-        As the log notes them.
-    jobs : sequence of Job
-        The workload they point into.
-    """
+    """The ``events`` table before it is one: rows of the log, shape (n_events,), a fifth of the table's memory."""
 
     def __init__(self, rows: NDArray[np.void], jobs: Sequence[Job], words: TableWords | None = None) -> None:
         self._rows = rows
@@ -164,18 +152,8 @@ class EventRows:
 class JobRows:
     """The ``jobs`` table before it is one: the log's entries of each job, in a tenth of the table's memory.
 
-    Where a job has several rows of a kind in the log, the last counts.
-
-    Parameters
-    ----------
-    events, statements : structured ndarray
-        The log.
-    jobs : sequence of Job
-        The workload it points into.
-    last : int
-        The last finished round.
-    complete : bool
-        Whether it is the last of all.
+    Where a job has several rows of a kind in the log, the last counts. ``last`` is the last finished round,
+    ``complete`` whether it is the last of all.
     """
 
     def __init__(
@@ -289,19 +267,7 @@ def build_result(
     horizon: int,
     statistics: Mapping[str, Any],
 ) -> RunResult:
-    """Build the tables of all finished rounds of ``log``.
-
-    Parameters
-    ----------
-    log : MarketLog
-        What happened.
-    jobs : sequence of Job
-        The workload the log points into.
-    name, capacity, horizon : str, int, int
-        As in the setup.
-    statistics : mapping
-        The mechanism's own figures, copied into the summary.
-    """
+    """Build the tables of all finished rounds of ``log``; ``statistics`` are the mechanism's own, for the summary."""
     n_rounds, n_events, n_statements = log.finished
     events, statements = log.events.first(n_events), log.statements.first(n_statements)
     jobs = table_of(jobs)
@@ -357,21 +323,9 @@ def _demand(jobs: Sequence[Job], n_rounds: int) -> NDArray[np.int64]:
 def nodes_in_use(
     first: NDArray[np.int64], after: NDArray[np.int64], nodes: NDArray[np.int64], n_rounds: int
 ) -> NDArray[np.int64]:
-    """Sum the ``nodes`` of jobs over the rounds they occupy.
+    """Return the nodes busy in rounds 1 .. ``n_rounds``, shape (n_rounds,).
 
-    Parameters
-    ----------
-    first, after : ndarray of int, shape (n_jobs,)
-        First round of each job, and first round no longer held.
-    nodes : ndarray of int, shape (n_jobs,)
-        Nodes held.
-    n_rounds : int
-        Length of the result.
-
-    Returns
-    -------
-    ndarray of int, shape (n_rounds,)
-        Nodes busy in rounds 1 .. n_rounds.
+    ``first`` and ``after`` are each job's first round and the first no longer held; as ``nodes``, shape (n_jobs,).
     """
     change = np.zeros(n_rounds + 2, dtype=np.int64)
     np.add.at(change, np.minimum(first, n_rounds + 1), nodes)

@@ -122,13 +122,7 @@ class Misreport:
         return {name: own.neutral for name, own in self.numbers().items() if own.neutral is not None}
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report.
-
-        Raises
-        ------
-        InvalidReportError
-            If there is no such report of this truth.
-        """
+        """Return the report, or raise InvalidReportError if there is none of this truth."""
         raise NotImplementedError
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
@@ -137,10 +131,7 @@ class Misreport:
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
         """Return all that the owner does: by default one report, for ``claim`` in place of the truth.
 
-        Raises
-        ------
-        InvalidReportError
-            If there is no such report, or the limits would make another lie of it.
+        Raises InvalidReportError if there is no such report, or the limits would make another lie of it.
         """
         self.check(claim, public)
         return plain(self.report(claim, public), truth.concurrency)

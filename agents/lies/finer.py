@@ -29,14 +29,9 @@ def _with_highest(truth: StatementOfWork, public: PublicInformation, value: floa
 
 @dataclass(frozen=True)
 class MoveDigit(Misreport):
-    """One decimal of the highest value is another. Size: the change as a share of the value.
+    """One decimal of the highest value rises by ``steps`` (negative: falls). Size: the change as a share of the value.
 
-    Parameters
-    ----------
-    steps : int
-        By how much the digit rises; negative: falls.
-    place : int
-        Which: 0 is the last digit before the point, 1 the first behind it.
+    ``place`` 0 is the last digit before the point, 1 the first behind it.
     """
 
     steps: int = whole("steps", -9, 0)
@@ -60,12 +55,7 @@ class MoveDigit(Misreport):
 class EndValue(Misreport):
     """The highest value is moved to the nearest one that ends in given digits, as .99 or 0. Size: the share of V moved.
 
-    Parameters
-    ----------
-    share : float
-        Of the way there: 1 is all of it, 0 the truth.
-    unit, ending : float
-        Values of the form k unit + ending.
+    It goes ``share`` of the way (0 is the truth), to values of the form k ``unit`` + ``ending``.
     """
 
     share: float = number("share", "[0, 1]", 0.0, default=1.0)
@@ -95,13 +85,7 @@ class EndValue(Misreport):
 
 @dataclass(frozen=True)
 class AddStep(Misreport):
-    """From the middle of its useful completions on, the job is worth less: its curve has a step more. Size: the drop.
-
-    Parameters
-    ----------
-    drop : float
-        The part of the value that is lost there.
-    """
+    """From the middle of its useful completions on, the job is worth ``drop`` of its value less. Size: ``drop``."""
 
     drop: float = number("drop", "[0, 1]", 0.0)
 
@@ -135,12 +119,7 @@ class AddStep(Misreport):
 class RewriteCurve(Misreport):
     """The highest value until the last useful completion, written in another form. Size: 1.
 
-    Of a flat value nothing changes but the form.
-
-    Parameters
-    ----------
-    form : int
-        0: a line of slope 0; 1: a deadline; 2: a table of every completion.
+    Of a flat value nothing changes but the form: 0 is a line of slope 0, 1 a deadline, 2 a table of every completion.
     """
 
     form: int = whole("form", 0, None)
@@ -187,13 +166,7 @@ class ClaimRestarts(Misreport):
 
 @dataclass(frozen=True)
 class ClaimCheckpoints(Misreport):
-    """Other checkpoints than the work has; what a run that is taken back keeps stays as it is. Size: 1.
-
-    Parameters
-    ----------
-    every : int
-        Rounds of its work after which it says that it saves it, each time; 0: it says that it does not.
-    """
+    """The job is said to save its work every ``every`` rounds (0: never); what it really keeps stays. Size: 1."""
 
     every: int = whole("every", 0, None)
 
@@ -215,14 +188,8 @@ class ClaimCheckpoints(Misreport):
 class AddDuration(Misreport):
     """A share of the heaviest case moves to a duration that the law does not have: it has one more. Size: the share.
 
-    Where the duration is shown at arrival, so is that of the new case.
-
-    Parameters
-    ----------
-    rounds : int
-        By how much the new case is longer; negative: shorter.
-    share : float
-        Of the probability of the case.
+    The new one is ``rounds`` longer (negative: shorter). Where the duration is shown at arrival, so is that of the
+    new case.
     """
 
     rounds: int = whole("rounds", -(10**6))
@@ -260,13 +227,7 @@ class AddDuration(Misreport):
 
 @dataclass(frozen=True)
 class CopyLaw(Misreport):
-    """The law of arrivals and durations is that of another owner, as it was announced. Size: 1.
-
-    Parameters
-    ----------
-    place : int
-        Whose, in the order of ``public.others``.
-    """
+    """The law of arrivals and durations is that of ``public.others[place]``, as it was announced. Size: 1."""
 
     place: int = whole("place", 0, None)
 

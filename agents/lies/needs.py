@@ -36,14 +36,8 @@ ABSENT = -1  # in place of a point of the law: the job does not arrive
 class InflateConcurrency(Misreport):
     """The owner declares ``k`` nodes more than the job needs (fewer, if negative).
 
-    The declaration is clipped to 1 .. the smaller of capacity and the announced
-    ``max_concurrency``. Too many: they are held while the job runs. Too few: the job gets what it
-    declared and never completes. Size: ``|k|`` as a share of the nodes needed.
-
-    Parameters
-    ----------
-    k : int
-        Nodes declared beyond the need; negative: below it.
+    The declaration is clipped to 1 .. the smaller of capacity and the announced ``max_concurrency``. Too many are
+    held while the job runs; with too few it never completes. Size: ``|k|`` as a share of the nodes needed.
 
     Examples
     --------
@@ -85,12 +79,7 @@ class ScaleDuration(Misreport):
     """The owner claims that every case runs ``f`` times as long (rounded, at least 1 round).
 
     Durations are clipped to the announced ``max_duration``. The case seen as "signal 4" is then planned,
-    and priced at submission, as if it lasted ``4 * f`` rounds. Size: ``|f - 1|``.
-
-    Parameters
-    ----------
-    f : float
-        Factor of every duration, > 0.
+    and priced at submission, as if it lasted ``4 * f`` rounds. ``f`` > 0. Size: ``|f - 1|``.
 
     Examples
     --------
@@ -165,10 +154,7 @@ class SpreadDuration(Misreport):
 
 @dataclass(frozen=True)
 class ShiftArrival(Misreport):
-    """Every arrival ``rounds`` later (earlier, if negative), never before birth.
-
-    Size: ``|rounds| / S``.
-    """
+    """Every arrival ``rounds`` later (earlier, if negative), never before birth. Size: ``|rounds| / S``."""
 
     rounds: int = whole("rounds", -LAST_ROUND)
 

@@ -26,10 +26,7 @@ HIGHEST_FACTOR = 8.0  # of demands, tasks and durations, in a search
 def reshaped(truth: StatementOfWork, shapes: Iterable[Shape]) -> StatementOfWork:
     """Return ``truth`` with other shapes, and its law with the durations of the first of them.
 
-    Raises
-    ------
-    InvalidReportError
-        If the truth has no shapes, none are left, or they have other cases than the truth.
+    Raises InvalidReportError if the truth has no shapes, none are left, or they have other cases than the truth.
     """
     new = tuple(shapes)
     if not truth.shapes or not new:
@@ -63,13 +60,7 @@ class _OfShapes(Misreport):
 
 @dataclass(frozen=True)
 class LeaveOutShape(Misreport):
-    """The owner does not say that its job can run as one of its shapes. Size: that shape as a share of all.
-
-    Parameters
-    ----------
-    shape : int
-        Its place.
-    """
+    """The owner does not say that its job can run as shape number ``shape``. Size: that shape as a share of all."""
 
     shape: int = whole("shape", 0, None)
 
@@ -89,13 +80,7 @@ class LeaveOutShape(Misreport):
 
 @dataclass(frozen=True)
 class PutShapeFirst(Misreport):
-    """The owner names one of its shapes before all others: of equally good ones the first is taken. Size: 1 / S.
-
-    Parameters
-    ----------
-    shape : int
-        Its place in the truth.
-    """
+    """The owner names shape number ``shape`` first: of equally good ones the first is taken. Size: 1 / S."""
 
     shape: int = whole("shape", 0, None)
 
@@ -116,13 +101,7 @@ class PutShapeFirst(Misreport):
 
 @dataclass(frozen=True)
 class LeaveOutKind(_OfShapes):
-    """The owner says of no shape that it runs on a kind of nodes; shapes that run there alone are left out. Size: 1.
-
-    Parameters
-    ----------
-    on : str
-        The kind.
-    """
+    """The owner says of no shape that it runs on nodes of kind ``on``; shapes for it alone are left out. Size: 1."""
 
     on: str
 
@@ -139,15 +118,7 @@ class LeaveOutKind(_OfShapes):
 
 @dataclass(frozen=True)
 class AddKind(_OfShapes):
-    """The owner invents a kind of nodes: the report lists it for every shape that fits there. Size: 1.
-
-    Parameters
-    ----------
-    on : str
-        The kind.
-    factor : float
-        Durations there over those on the kind that the shape names first, > 0.
-    """
+    """The owner lists kind ``on`` for every shape that fits there, with ``factor`` > 0 times its durations. Size: 1."""
 
     on: str
     factor: float = number("factor", "(0, inf)", None, default=1.0)
@@ -168,13 +139,7 @@ class AddKind(_OfShapes):
 
 @dataclass(frozen=True)
 class SwapKinds(_OfShapes):
-    """The owner says of two kinds of nodes that it takes on each as long as it takes on the other. Size: 1.
-
-    Parameters
-    ----------
-    one, other : str
-        The kinds.
-    """
+    """The owner says of two kinds of nodes that it takes on each as long as it takes on the other. Size: 1."""
 
     one: str
     other: str
@@ -193,15 +158,7 @@ class SwapKinds(_OfShapes):
 
 @dataclass(frozen=True)
 class StretchOnKind(_OfShapes):
-    """The owner claims ``factor`` times its rounds on one kind of nodes (rounded, at least 1). Size: ``|factor - 1|``.
-
-    Parameters
-    ----------
-    on : str
-        The kind.
-    factor : float
-        Of every duration there, > 0.
-    """
+    """The owner claims ``factor`` > 0 times its rounds on kind ``on`` (rounded, at least 1). Size: ``|factor - 1|``."""
 
     on: str
     factor: float = number("factor", "(0, inf)", 1.0)
@@ -228,14 +185,7 @@ class StretchOnKind(_OfShapes):
 class ScaleDemand(_OfShapes):
     """The owner claims that each task needs ``factor`` times as much of a resource, rounded up to bookable amounts.
 
-    Size: ``|factor - 1|``.
-
-    Parameters
-    ----------
-    resource : str
-        Its name.
-    factor : float
-        Of the demand of a task, > 0.
+    Size: ``|factor - 1|``; ``factor`` > 0.
     """
 
     resource: str
@@ -267,13 +217,7 @@ class ScaleDemand(_OfShapes):
 
 @dataclass(frozen=True)
 class ScaleTasks(_OfShapes):
-    """The owner claims ``factor`` times as many tasks (rounded, at least 1). Size: ``|factor - 1|``.
-
-    Parameters
-    ----------
-    factor : float
-        Of the tasks of every shape, > 0.
-    """
+    """The owner claims ``factor`` > 0 times as many tasks of each shape (at least 1). Size: ``|factor - 1|``."""
 
     factor: float = number("factor", "(0, inf)", 1.0)
 
@@ -295,13 +239,7 @@ class ScaleTasks(_OfShapes):
 
 @dataclass(frozen=True)
 class TasksPerNode(_OfShapes):
-    """The owner lets at most ``most`` tasks of each shape run on one node. Size: 1.
-
-    Parameters
-    ----------
-    most : int
-        Tasks, >= 1.
-    """
+    """The owner lets at most ``most`` >= 1 tasks of each shape run on one node. Size: 1."""
 
     most: int = whole("most", 1, None)
 
@@ -319,10 +257,7 @@ class TasksPerNode(_OfShapes):
 class AddDummyShape(Misreport):
     """The owner invents a way to run on one unit of one resource whose result is worth next to nothing. Size: 1.
 
-    Parameters
-    ----------
-    first : bool
-        Whether it stands before the true shapes, or behind them.
+    ``first`` tells whether it stands before the true shapes, or behind them.
     """
 
     first: bool = False
@@ -348,15 +283,7 @@ class AddDummyShape(Misreport):
 
 @dataclass(frozen=True)
 class ClaimWorth(Misreport):
-    """The owner claims that the result of one shape is worth another share of its value. Size: the change of the share.
-
-    Parameters
-    ----------
-    shape : int
-        Its place.
-    worth : float
-        In (0, 1].
-    """
+    """The owner claims that the result of shape ``shape`` is worth ``worth``, in (0, 1]. Size: the change of it."""
 
     shape: int = whole("shape", 0, None)
     worth: float = number("worth", "(0, 1]", None, default=1.0)

@@ -53,10 +53,7 @@ class PublicInformation:
     def of(cls, mechanism: Mechanism, capacity: int, horizon: int, max_delay: int) -> PublicInformation:
         """Return the public information in a market of these sizes; limits are the mechanism's.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the mechanism ends before ``horizon``, or announces a limit that is none.
+        Raises InvalidParameterError if it ends before ``horizon``, or announces a limit that is none.
         """
         if mechanism.horizon < horizon:
             raise InvalidParameterError(

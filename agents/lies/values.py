@@ -28,12 +28,7 @@ from marketsched.mechanisms.values import DeadlineValue, FallingValue, LinearVal
 class ScaleValue(Misreport):
     """The owner overstates (``f > 1``) or understates (``< 1``) the value of every completion.
 
-    Values are clipped to the announced ``max_value``. The size of the lie is ``|f - 1|``.
-
-    Parameters
-    ----------
-    f : float
-        Factor of every value, >= 0.
+    Values are clipped to the announced ``max_value``; ``f`` >= 0. The size of the lie is ``|f - 1|``.
 
     Examples
     --------
@@ -107,12 +102,7 @@ class ShiftValue(Misreport):
 class ShiftDeadline(Misreport):
     """The owner claims to be patient (``k > 0``) or in a hurry (``< 0``): V'(time) = V(time - k).
 
-    Size: ``|k| / S``.
-
-    Parameters
-    ----------
-    k : int
-        Rounds by which the curve is moved later; negative: earlier.
+    Size: ``|k| / S``, both in rounds.
 
     Examples
     --------
@@ -145,10 +135,7 @@ class ShiftDeadline(Misreport):
 
 @dataclass(frozen=True)
 class CutDeadline(Misreport):
-    """The last ``rounds`` completions of positive value are reported as worthless.
-
-    Size: ``rounds / S``.
-    """
+    """The last ``rounds`` completions of positive value are reported as worthless. Size: ``rounds / S``."""
 
     rounds: int = whole("rounds", 0)
 

@@ -70,17 +70,10 @@ class Alternatives(NamedTuple):
         return np.concatenate([sums, np.zeros((*sums.shape[:2], 1))], axis=2)
 
     def utilities(self, failures: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the utility of each case with each start, given failure probabilities like ``estimates``.
+        """Return the utility of each case with each start, shape (n_widths, n_cases, n_starts + 1).
 
-        Parameters
-        ----------
-        failures : ndarray, shape (n_widths, n_durations, n_starts)
-            Of every launch.
-
-        Returns
-        -------
-        ndarray of float, shape (n_widths, n_cases, n_starts + 1)
-            Credits, weighted with the probability of the case.
+        Credits, weighted with the probability of the case, given ``failures`` of every launch, (n_widths, n_durations,
+        n_starts).
         """
         runs = 1.0 - failures[:, self.lengths, :]
         return self.by_case(self.law.probabilities[:, np.newaxis] * runs * self.net)

@@ -47,26 +47,10 @@ def certify_arrivals(
     progress: Callable[[int, int], None] | None = None,
     note: Callable[[str, Certificate], None] | None = None,
 ) -> pd.DataFrame:
-    """Play a market of true reports, and certify some of its owners at the arrival of their jobs.
+    """Play a market of true reports, which is used up, and certify the ``chosen`` owners as their jobs arrive.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        Fresh; it is used up.
-    chosen : mapping of str to Job
-        Whom to certify.
-    menu_lies : int
-        Number of misreports with which menus are compared, >= 1, of as many owners as needed.
-    rng : Generator
-        Draws these reports.
-    progress, note
-        As for `certify_owners`.
-
-    Returns
-    -------
-    DataFrame
-        One row per owner whose job arrives and shows its duration then, as `certify_owners` returns it; ``rests_on``
-        says what was asked of the menus, and how many payments were compared with them.
+    Menus are compared under ``menu_lies`` >= 1 misreports, drawn by ``rng``, of as many owners as needed. Returns one
+    row per owner whose job arrives and shows its duration then, with the columns of `certify_owners`.
 
     Raises
     ------
@@ -124,23 +108,10 @@ def check_revealed(chosen: Mapping[str, Job]) -> None:
 
 
 def certify_served(served: Served, truth: StatementOfWork, duration: int, setup: Any) -> Certificate:
-    """Return the certificate of one owner whose job was served under its true report.
+    """Return the exact certificate of one owner whose job was served under its true report.
 
-    Parameters
-    ----------
-    served : Served
-        The menu it faced, its completion and its payment.
-    truth : StatementOfWork
-        Its report.
-    duration : int
-        Rounds that the platform saw at arrival.
-    setup : object with ``public``, and on a cluster ``mechanism``
-        The market: its sizes, and the limits that are announced.
-
-    Returns
-    -------
-    Certificate
-        Exact; ``regret_lower`` is ``regret_upper``.
+    ``duration`` are the rounds that the platform saw at arrival; ``setup`` has ``public``, and on a cluster
+    ``mechanism``.
 
     Examples
     --------
@@ -179,23 +150,9 @@ def best_for(menu: Any, truth: StatementOfWork, duration: int, setup: Any) -> tu
 
 
 def best_entry_of(menu: Any, truth: StatementOfWork, duration: int, public: PublicInformation) -> tuple[float, str]:
-    """Return the largest true surplus among the entries of a menu at arrival, and the entry in words.
+    """Return the largest true surplus among the entries of a menu at arrival, credits, and the entry in words.
 
-    Parameters
-    ----------
-    menu : object with ``now`` and ``prices(width, duration, n_starts)``, as `ArrivalMenu`
-        The menu of the job.
-    truth : StatementOfWork
-        What its starts are worth, and the nodes it needs at least.
-    duration : int
-        Rounds.
-    public : PublicInformation
-        Sizes and limits of the market.
-
-    Returns
-    -------
-    tuple of float and str
-        Credits, 0 for not running at all.
+    ``menu`` has ``now`` and ``prices(width, duration, n_starts)``, as `ArrivalMenu`. Not to run at all brings 0.
     """
     last = last_useful_completion(truth, public.max_delay, public.horizon)
     n_starts = max(0, last - duration - menu.now + 1)

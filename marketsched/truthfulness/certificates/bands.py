@@ -36,16 +36,9 @@ HALVINGS = 50  # of an interval that is at most a few times as wide as the answe
 
 
 def upper_means(means: ArrayLike, samples: int, failure: float) -> NDArray[np.float64]:
-    r"""Return an upper bound of the true mean for each sample mean.
+    r"""Return an upper bound of the true mean for each mean of ``samples`` independent values in [0, 1], in its shape.
 
-    Parameters
-    ----------
-    means : array_like of float, any shape
-        Sample means of variables in [0, 1]; each of ``samples`` independent values.
-    samples : int
-        n.
-    failure : float
-        :math:`\delta` of each bound, in (0, 1).
+    ``failure`` is :math:`\delta` of each bound, in (0, 1).
 
     Examples
     --------
@@ -77,12 +70,7 @@ def rough_lower_means(means: NDArray[np.float64], samples: int, failure: float) 
 def share_at_least(successes: int, trials: Count, confidence: OpenShare) -> float:
     """Return the lower Clopper-Pearson bound of a probability.
 
-    Parameters
-    ----------
-    successes, trials : int
-        Counts of independent trials, ``trials`` >= 1.
-    confidence : float
-        In (0, 1), one-sided.
+    It is one-sided, of a ``confidence`` in (0, 1), from counts of independent ``trials`` >= 1.
 
     Examples
     --------

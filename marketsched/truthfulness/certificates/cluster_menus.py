@@ -23,21 +23,8 @@ def best_on_cluster(
 ) -> tuple[float, str]:
     """Return the largest true surplus among the entries of a menu for which a placement exists, and it in words.
 
-    Parameters
-    ----------
-    menu : ClusterMenu
-        What the job faced when it was served.
-    truth : StatementOfWork
-        Its true shapes and values.
-    duration : int
-        Rounds that the platform saw at arrival, which tell the case of its law.
-    cluster, limits
-        Of the market.
-
-    Returns
-    -------
-    tuple of float and str
-        Credits, 0 for not running at all.
+    ``menu`` is what the job faced when it was served; ``duration``, the rounds that the platform saw at arrival, tells
+    the case of its law. Credits, 0 for not running at all.
     """
     known = known_at_arrival(truth, cluster, menu.now, duration, limits)
     options, found = known.options, list[tuple[float, int, int]]()

@@ -157,10 +157,6 @@ def certify(
     rng : Generator or int, optional
         Source of the fresh paths.
 
-    Returns
-    -------
-    Certificate
-
     Raises
     ------
     InvalidParameterError
@@ -214,11 +210,7 @@ def inspection(mechanism: Any, truth: StatementOfWork, exact: object = "auto") -
 
 
 def require_menu(mechanism: Any) -> None:
-    """Raise InvalidParameterError unless the mechanism is `PostedPriceMechanism` as it stands.
-
-    Prices and oracle may be anyone's; but a class that changes what the mechanism does with them is not
-    what a certificate speaks of.
-    """
+    """Raise InvalidParameterError unless the mechanism is `PostedPriceMechanism` as it stands, with any prices."""
     if not isinstance(mechanism, PostedPriceMechanism):
         raise InvalidParameterError(
             f"{type(mechanism).__name__} posts no menu at birth, and none at arrival that is kept: expected a "
@@ -274,10 +266,7 @@ def _certificate(
     confidence: float,
     samples: int | None,
 ) -> Certificate:
-    """Put together what was found; ``failures`` are the probabilities found.
-
-    Raises CertificateError if the two ends cross.
-    """
+    """Return the certificate by these failure probabilities; CertificateError if the two ends cross."""
     if lower > upper + negligible_gain(options.truth):
         raise CertificateError(
             f"a report gains at least {lower:g} credits, and none more than {upper:g}: "

@@ -46,10 +46,7 @@ class FailureCounts(NamedTuple):
 def exact_failures(view: Inspection, options: Alternatives) -> NDArray[np.float64]:
     """Return the true failure probabilities of all launches, shape (n_widths, n_durations, n_starts).
 
-    Raises
-    ------
-    TooLargeError
-        If there are too many joint outcomes of the earlier jobs.
+    Raises TooLargeError if there are too many joint outcomes of the earlier jobs.
     """
     ahead = options.first_start - view.now
     columns = options.durations - 1
@@ -96,16 +93,8 @@ class Comparison(NamedTuple):
     def bounds(self, chosen: Selection, failure: float, *, upper: bool, rough: bool = False) -> NDArray[np.float64]:
         """Return bounds of the chosen true differences; each takes two bounds of ``failure``.
 
-        Parameters
-        ----------
-        chosen : tuple of index arrays, or mask
-            Which starts.
-        failure : float
-            Of each of the two bounds of means.
-        upper : bool
-            From above, else from below.
-        rough : bool
-            What they are at most (from below: at least): fast, for choosing.
+        They are from above with ``upper``, else from below; ``rough`` ones are at most (from below: at least) the exact
+        ones, and fast, for choosing.
         """
         highest, lowest = (rough_upper_means, rough_lower_means) if rough else (upper_means, lower_means)
         rising, falling = (highest, lowest) if upper else (lowest, highest)
@@ -124,15 +113,7 @@ def share(mean: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np
 
 
 def compare(options: Alternatives, counts: FailureCounts) -> Comparison:
-    """Compare every open start with the truthful one of its case.
-
-    Parameters
-    ----------
-    options : Alternatives
-        What reports can lead to.
-    counts : FailureCounts
-        Of these launches, on fresh paths.
-    """
+    """Compare every open start with the truthful one of its case, by failures counted on fresh paths."""
     anchors = options.anchors
     launched = np.maximum(anchors, 0)
     points = np.arange(anchors.size)

@@ -44,12 +44,7 @@ def best_responses(options: Alternatives, utilities: NDArray[np.float64]) -> lis
 
     For the true concurrency the truthful start of a case stays unless another one is better.
 
-    Parameters
-    ----------
-    options : Alternatives
-        What reports can lead to.
-    utilities : ndarray, shape (n_widths, n_cases, n_starts + 1)
-        Credits, as from `Alternatives.utilities`.
+    ``utilities`` are those of `Alternatives.utilities`, credits, shape (n_widths, n_cases, n_starts + 1).
     """
     gains = np.where(options.open, utilities - options.truthful(utilities)[:, np.newaxis], -np.inf)
     return _best_columns(options, gains)
@@ -68,14 +63,7 @@ def _best_columns(options: Alternatives, gains: NDArray[np.float64]) -> list[Bes
 def regret_ceiling(options: Alternatives, compared: Comparison, counts: FailureCounts, failure: float) -> float:
     """Return a number that the true regret exceeds with probability at most three quarters of ``failure``.
 
-    Parameters
-    ----------
-    options : Alternatives
-        What reports can lead to.
-    compared, counts : Comparison, FailureCounts
-        Of them, on fresh paths.
-    failure : float
-        Probability of error of the whole sandwich.
+    ``failure`` is the probability of error of the whole sandwich; ``compared`` and ``counts`` are from fresh paths.
     """
     weights = options.law.probabilities[:, np.newaxis]
     granted = np.where(options.open, options.by_case(weights * np.maximum(options.net, 0.0)), -np.inf)

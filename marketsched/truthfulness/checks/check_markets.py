@@ -40,19 +40,9 @@ LAST_ROUND, SHORT_DELAY = 8, 5  # of `CheckMarket.cut`
 
 
 def tried_builder(mechanism: str | Callable[..., Any], *sizes: dict[str, Any]) -> Factory:
-    """Return a function that builds a mechanism; it has been called for each of these sizes.
+    """Return a function that builds a mechanism, as `builder_of` takes it; it has been called for each of these sizes.
 
-    Parameters
-    ----------
-    mechanism : str, class, or function
-        As for `builder_of`.
-    *sizes : dict
-        Of markets. If the mechanism can be built for none of them, no check could say more.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the mechanism can be built for none; with the reason for the first.
+    Raises InvalidParameterError if it can be built for none, as no check could say more; with the reason for the first.
     """
     build, reasons = builder_of(mechanism), list[Exception]()
     for each in sizes:

@@ -65,10 +65,7 @@ class TinyDomain:
 class TinyPlays:
     """All plays of a domain under one mechanism, each made once.
 
-    Attributes
-    ----------
-    drew : bool
-        Whether the mechanism has drawn from its stream: then utilities are those of one stream of draws.
+    If the mechanism ``drew`` from its stream, utilities are those of one stream of draws.
     """
 
     def __init__(self, build: Factory, domain: TinyDomain) -> None:
@@ -149,12 +146,7 @@ class TinyGain:
 def largest_gain(plays: TinyPlays, tolerance: float = 0.0) -> tuple[TinyGain | None, int]:
     """Return the lie that gains most in a domain (None: none gains more than the tolerance), and how many were played.
 
-    Parameters
-    ----------
-    plays : TinyPlays
-        Of a mechanism in a domain.
-    tolerance : float
-        Credits; gains up to it, and rounding, do not count.
+    Gains up to ``tolerance``, credits, and rounding, do not count.
     """
     domain, asked = plays.domain, 0
     best: TinyGain | None = None

@@ -217,18 +217,7 @@ def replay_tiny(
 ) -> tuple[float, float]:
     """Play one lie of a tiny domain again; return the owner's utility of the truth and of the lie, credits.
 
-    Parameters
-    ----------
-    build : function
-        As for `check_truthful`.
-    domain : str
-        Name of the domain.
-    owner : int
-        Who lies.
-    profile : tuple of int
-        The true types, by number of the report, of all owners.
-    lie : int
-        Number of the reported type.
+    ``profile`` numbers the reports that are the owners' true types, ``lie`` the one that ``owner`` makes.
 
     Raises
     ------

@@ -76,20 +76,10 @@ def conducts_of_all(
     factors: Sequence[float],
     partner: Sequence[Job] = (),
 ) -> Iterator[AllJobs]:
-    """Yield what an owner may do with all of its jobs.
+    """Yield what an owner may do with all of its jobs, which are in order of submission.
 
-    Parameters
-    ----------
-    mine : sequence of Job
-        Its jobs, in order of submission.
-    public : PublicInformation
-        Public information about the market.
-    families : collection of str
-        Those wanted, of `VALUE`; others yield nothing.
-    factors : sequence of float
-        Of the values in the family ``past``.
-    partner : sequence of Job
-        Jobs of an owner with which it colludes; none: it finds nobody.
+    ``families`` other than those of `VALUE` yield nothing. ``factors`` are of the values in the family ``past``;
+    ``partner`` are the jobs of an owner with which it colludes, none if it finds nobody.
     """
 
     def all_as(family: str, words: str, lie: ScaleValue | ScaleDuration) -> AllJobs:

@@ -161,17 +161,10 @@ def conduct_table(
     Of several runs there is one more row for the past: the factor that was best for an owner over all runs
     together, the best response to days that are alike.
 
-    Parameters
-    ----------
-    gains : DataFrame
-        ``mechanism, seed, family, conduct, job, owner, truth, utility, gain, highest_value``.
-    mechanisms : sequence of str
-        In the order of the rows.
-    confidence : float
-        Of Student's intervals.
-    relative : bool
-        True: a gain is a share of what the truth brings this owner, and owners count alike, as where their values have
-        no common scale; who gets nothing by the truth and something by a lie gains all of it.
+    ``gains`` has ``mechanism, seed, family, conduct, job, owner, truth, utility, gain, highest_value``; rows come in
+    the order of ``mechanisms``; intervals are Student's. With ``relative`` a gain is a share of what the truth brings
+    this owner, and owners count alike, as where their values have no common scale; who gets nothing by the truth and
+    something by a lie gains all of it.
 
     Returns
     -------

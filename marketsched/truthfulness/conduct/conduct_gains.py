@@ -18,7 +18,6 @@ Reports that a mechanism without a promise of truthfulness takes as given (`BELI
 * *value*: one job is reported at so many times its value;
 * *account*: one job comes from an account of its own;
 * *accounts*: each job of an owner does;
-* *accounts*: each job of an owner does.
 
 What an owner does with all of its jobs alike is in `all_jobs`: other durations show what one announcement does to later
 jobs, parts what their number does, and where payments do not count, ranks, deadlines, widths, ghosts, and collusion.
@@ -76,30 +75,13 @@ def play_conducts(
 ) -> Gains:
     """Play a market of true reports, and some owners' other conducts in copies of it.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        Fresh; it is used up.
-    looked_at : sequence of str
-        Jobs whose own conducts are played: all families but those of `all_jobs`.
-    past_of : sequence of str
-        Owners that do something with all of their jobs (`all_jobs`); each colludes with the next one in order of names.
-    delays, factors : sequences
-        Rounds, and multiples of the value.
-    families : sequence of str
-        Of `FAMILIES`, `BELIEFS` and `all_jobs.VALUE`, those that are played.
-    progress : function of int, optional
-        Called after each round with its number.
-    paid : bool
-        Whether payments count: an owner's utility is its value less what it pays. False: the value alone, for
-        markets whose credits owners do not care for.
+    ``setup`` is used up. ``looked_at`` are jobs whose own conducts are played: all ``families`` of `FAMILIES` and
+    `BELIEFS`; ``past_of`` owners that do something with all of their jobs (`all_jobs`), each of whom colludes with the
+    next one in order of names. ``delays`` are rounds, ``factors`` multiples of the value. ``paid`` tells whether
+    payments count: where owners do not care for credits, utility is the value alone. ``progress`` is called after each
+    round with its number.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the mechanism cannot be pickled.
-    MechanismFault
-        If it breaks the protocol.
+    Raises InvalidParameterError if the mechanism cannot be pickled, MechanismFault if it breaks the protocol.
     """
     market = GuardedMarket(lambda rng: setup.mechanism, np.random.default_rng(0), setup.capacity)
     owners = _Measured(

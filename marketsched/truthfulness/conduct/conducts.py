@@ -32,10 +32,7 @@ GHOSTS = ((0.5, 1), (2.0, 1), (0.5, 6), (2.0, 6))  # worth so much of the job, s
 def identities(truth: StatementOfWork, parts: int) -> Conduct:
     """Return one job as ``parts`` jobs of as many identities, nodes and value shared as evenly as can be.
 
-    Raises
-    ------
-    InvalidReportError
-        If there are fewer nodes than parts.
+    Raises InvalidReportError if there are fewer nodes than parts.
 
     Examples
     --------
@@ -83,20 +80,8 @@ def arriving_ghost(
 ) -> Conduct:
     """Return the truth with a further job of its size that arrives ``early`` rounds before, worth ``share`` of it.
 
-    Parameters
-    ----------
-    truth : StatementOfWork
-        The owner's own job.
-    job : Fate
-        What happens to it; it arrives.
-    share : float
-        Of its highest value, at most ``highest`` credits.
-    early : int
-        Rounds; it arrives at its birth at the earliest.
-    highest : float
-        The largest value that may be reported.
-    patience : int, optional
-        Rounds that the ghost agrees to wait.
+    ``job`` is what happens to the truth's, which arrives; the ghost arrives at its own birth at the earliest, is worth
+    at most ``highest`` credits, the most that may be reported, and agrees to wait ``patience`` rounds.
     """
     arrival = max(truth.birth, (job.arrival or truth.birth) - early)
     worth = DeadlineValue(min(highest, share * truth.value.highest), truth.value.last)
@@ -118,17 +103,8 @@ def statements_of(
 ) -> Iterator[tuple[str, str, Conduct]]:
     """Yield statements that the owner of a job may submit in place of it: family, name of the conduct, and conduct.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    fate : Fate
-        What really happens to it.
-    public : PublicInformation
-        Public information about the market.
-    families : collection of str
-        Those wanted; ``delay``, ``past``, ``accounts``, ``estimates`` and ``parts`` are no statements of one job: they
-        yield nothing.
+    ``fate`` is what really happens to the job. The families ``delay``, ``past``, ``accounts``, ``estimates`` and
+    ``parts`` are no statements of one job: they yield nothing.
     """
     truth, nodes = job.truth, job.truth.concurrency
     highest = np.inf if public.max_value is None else public.max_value

@@ -150,12 +150,7 @@ def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> 
 def exceeds(x: NDArray[np.float64], low: float, failure: float, at: float = 0.0) -> NDArray[np.bool_]:
     """Tell of each row whether its values have at any time shown that their mean exceeds ``at``; shape (n_rows,).
 
-    Parameters
-    ----------
-    x : ndarray of float, shape (n_rows, n)
-        Values in order, none below ``low``.
-    low, failure, at
-        As for `lower_end`, which is above ``at`` where the last values decide.
+    ``x`` has shape (n_rows, n), in order, none below ``low``; the rest is as for `lower_end`.
     """
     if not x.shape[1]:
         return np.zeros(x.shape[0], dtype=bool)
@@ -169,12 +164,7 @@ def detectable(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> flo
     """Return the mean that values spread like these would have shown to exceed ``at`` with probability `CHANCE`.
 
     Values are drawn again from those given, moved so that their mean is the one asked for. inf: there are fewer than
-    two, or no mean up to the largest loss would have been shown.
-
-    Parameters
-    ----------
-    x, low, failure, at
-        As for `lower_end`.
+    two, or no mean up to the largest loss would have been shown. Arguments: as of `lower_end`.
     """
     values = np.asarray(x, dtype=np.float64).ravel()
     if values.size < 2:
@@ -199,12 +189,7 @@ def worlds_left(x: ArrayLike, low: float, failure: float, at: float = 0.0) -> fl
     """Return after about how many more values bets show that the mean exceeds ``at``, if values go on like these.
 
     The best constant stake for the mean and variance so far, taken with the doubt of `adaptive_stakes`, makes capital
-    grow by some factor with each value. inf: it does not grow, or there are no values.
-
-    Parameters
-    ----------
-    x, low, failure, at
-        As for `lower_end`.
+    grow by some factor with each value. inf: it does not grow, or there are no values. Arguments: as of `lower_end`.
     """
     over = np.asarray(x, dtype=np.float64).ravel() - at
     if not over.size or at <= low:

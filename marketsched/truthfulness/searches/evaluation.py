@@ -46,14 +46,9 @@ class TruthFails(Exception):
 
 
 class Budget:
-    """Plays and seconds, counted from the creation.
+    """Plays (None: any number; equal ones that are not made again do not count), and seconds of the processor.
 
-    Parameters
-    ----------
-    plays : int or None
-        Most plays; equal plays that are not made again do not count.
-    seconds : float or None
-        Most seconds of the processor, of this process and its workers.
+    Seconds are those of this process and its workers since the budget was made; None: any number.
     """
 
     def __init__(self, plays: int | None, seconds: float | None) -> None:
@@ -142,17 +137,7 @@ class Candidate:
 
 
 class Evaluator:
-    """Gains over the truth, world by world.
-
-    Parameters
-    ----------
-    situation : Situation
-        The situation.
-    seed : int
-        Root of the worlds.
-    budget : Budget
-        The plays.
-    """
+    """Gains over the truth in a situation, world by world, within a budget; ``seed`` is the root of the worlds."""
 
     def __init__(self, situation: Situation, seed: int, budget: Budget) -> None:
         self.situation = situation
@@ -217,12 +202,8 @@ class Evaluator:
     def gains(self, candidate: Candidate, n: int) -> list[float]:
         """Return the gains in the first ``n`` worlds.
 
-        Raises
-        ------
-        BudgetSpent
-            If the budget ends before; results so far are kept.
-        MechanismFault, InvalidReportError
-            If a play of the candidate fails, now or before; of the truth, too.
+        Raises BudgetSpent if the budget ends before, results so far are kept; MechanismFault or InvalidReportError
+        if a play of the candidate, or of the truth, fails, now or before.
         """
         while len(candidate.gains) < n:
             place = len(candidate.gains)
@@ -292,17 +273,7 @@ class Reporter(Protocol):
 def prepared(situation: Reporter, misreport: Misreport) -> Candidate | Failure | None:
     """Return a Candidate, a Failure if the mechanism cannot play it, or None if the report is not legal.
 
-    Parameters
-    ----------
-    situation : Situation or OwnerAtHand
-        Its truth and its limits.
-    misreport : Misreport
-        What the owner does.
-
-    Returns
-    -------
-    Candidate, Failure or None
-        None: a misreport of the package that is illegal for this truth. A user's own one is named.
+    None is for misreports of the package alone: a user's own one that is illegal for this truth is named.
     """
     try:
         truth, public = situation.truth, situation.public

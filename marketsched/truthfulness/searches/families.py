@@ -52,12 +52,7 @@ POINTS = 6  # of a law, the heaviest, that are moved or left out one by one
 class Family:
     """Misreports of one kind.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    members : tuple of Misreport
-        The coarse grid, most telling first.
+    Its ``members`` are the coarse grid, most telling first.
 
     Examples
     --------
@@ -81,17 +76,7 @@ class Family:
 def default_families(truth: StatementOfWork, public: PublicInformation) -> list[Family]:
     """Return the families that make sense for this truth in this market.
 
-    Parameters
-    ----------
-    truth : StatementOfWork
-        The owner's true statement.
-    public : PublicInformation
-        The announced limits.
-
-    Returns
-    -------
-    list of Family
-        A member may still turn out to be illegal, or the truth.
+    A member may still turn out to be illegal, or the truth.
 
     Examples
     --------

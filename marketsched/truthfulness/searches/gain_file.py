@@ -52,13 +52,7 @@ class ReplayedGain(NamedTuple):
 
 
 def gain_sentence(gain: Gain) -> str:
-    """Return in words a lie in the market at hand and its exact gain.
-
-    Parameters
-    ----------
-    gain : Gain
-        A lie that was played in the market at hand.
-    """
+    """Return in words a lie in the market at hand and its exact gain."""
     truth = gain.owner.truthful.utility
     brings = "nothing" if abs(truth) <= 1e-9 * (1 + abs(gain.gain)) else f"{truth:.6g}"
     name = f"in this market {gain.owner.name} {gain.words}"
@@ -94,15 +88,7 @@ def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
 
 
 def gain_text(scenario: Scenario, gain: Gain) -> str:
-    """Return the file of a gain.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With the mechanism under which the lie gained.
-    gain : Gain
-        Of a market of this scenario.
-    """
+    """Return the file of a gain in a market of this scenario, with the mechanism under which the lie gained."""
     record = {
         "job": gain.owner.name,
         "misreport": gain.misreport.data(),
@@ -128,10 +114,6 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
         Of an ``exact-LABEL-JOB.yaml`` or a ``lie-LABEL-JOB.yaml`` that an audit has saved.
     data : path, optional
         Folder of recorded traces.
-
-    Returns
-    -------
-    ReplayedGain
 
     Raises
     ------

@@ -76,12 +76,7 @@ def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports, k
 
     ``kept`` is the market at the turn of the first of them; without it the market is played from its first round.
 
-    Raises
-    ------
-    InvalidReportError
-        If the mechanism refuses a report.
-    MechanismFault
-        If the mechanism is at fault.
+    Raises InvalidReportError if the mechanism refuses a report, MechanismFault if it is at fault.
     """
     first = mine[0]
     entered = 0 if kept is None else market.born[first.truth.birth].index(first)
@@ -92,21 +87,9 @@ def joint_utility(market: MarketAtHand, mine: Sequence[Job], reports: Reports, k
 
 
 def joint_gains(market: MarketAtHand, budget: Budget, seed: int = 0) -> list[JointGain]:
-    """Play joint reports of owners with several jobs, in an order that is drawn, until the budget ends.
+    """Play joint reports of owners with several jobs, in an order drawn from ``seed``, until the budget ends.
 
-    Parameters
-    ----------
-    market : MarketAtHand
-        Played on from the turn of the owner's first job each time.
-    budget : Budget
-        Plays and seconds.
-    seed : int
-        Of the order.
-
-    Returns
-    -------
-    list of JointGain
-        One for each owner all of whose joint reports were played, those that gain most first.
+    Returns the best of each owner all of whose joint reports were played, those that gain most first.
     """
     jobs: defaultdict[str, list[Job]] = defaultdict(list)
     for job in market.setup.jobs:

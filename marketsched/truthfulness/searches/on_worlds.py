@@ -132,28 +132,9 @@ def lies_on_worlds(
 ) -> OnWorlds:
     """Play lies on fresh worlds, and score the best.
 
-    Parameters
-    ----------
-    situations : sequence of Situation
-        One of each owner.
-    lies : mapping of str to sequence of Misreport
-        By job; illegal ones are left out.
-    budget : Budget
-        Plays of the race and of the scores.
-    more : Budget
-        Further plays, spent only while a lie seems to pay and is not confirmed.
-    confidence : float
-        With this probability no lie that is confirmed fails to pay, in (0, 1).
-    tolerance : float
-        Gains up to it do not count, credits.
-    seed : int
-        Root of all worlds.
-    tell : function
-        Called now and then.
-
-    Returns
-    -------
-    OnWorlds
+    ``situations`` has one of each owner, ``lies`` are by job, illegal ones left out. ``budget`` is for the race and the
+    scores, ``more`` is spent only while a lie seems to pay and is not confirmed. With probability ``confidence`` no lie
+    that is confirmed fails to pay; gains up to ``tolerance``, credits, do not count. ``tell`` is called now and then.
     """
     found, failure = OnWorlds(), (1 - confidence) / 2
     together, left = _at_a_time(lies, budget), list(situations)
@@ -273,10 +254,7 @@ def _scored(
 def _in_all_worlds(runner: _Runner) -> _Runner | None:
     """Return a lie played in every world, if they are few and the mechanism draws nothing: its gain is then exact.
 
-    Raises
-    ------
-    TruthFails
-        If the truth cannot be played.
+    Raises TruthFails if the truth cannot be played.
     """
     raced, lie = runner.evaluator, runner.candidate
     evaluator = Evaluator(raced.situation, raced.seed, raced.budget)

@@ -165,14 +165,9 @@ def played(held: Held, asked: Asked) -> Ended:
 
 
 class PlaysAhead:
-    """What workers make ahead for the searches in one market at hand.
+    """What workers make ahead for the searches in one market at hand, which they build themselves.
 
-    Parameters
-    ----------
-    market : AtHand
-        As workers build it.
-    helpers : Helpers
-        Who makes them; without workers and without a place to keep things nothing is made ahead.
+    Without workers and without a place to keep things, ``helpers`` make nothing ahead.
     """
 
     def __init__(self, market: AtHand, helpers: Helpers) -> None:

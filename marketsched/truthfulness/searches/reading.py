@@ -142,15 +142,7 @@ class Look:
 
 
 class Reading:
-    """The search in one market at hand.
-
-    Parameters
-    ----------
-    screening : Screening
-        Plays, counts, and keeps what gains; its owners are searched in turn.
-    seed : int
-        Of what is left to chance.
-    """
+    """The search in one market at hand: owners of ``screening``, which counts plays and keeps what gains, in turn."""
 
     def __init__(self, screening: Screening, seed: int) -> None:
         self._screening, self._rng = screening, np.random.default_rng([0x4EAD, seed])

@@ -26,23 +26,10 @@ PRECISE = 0.8  # of the mean gain: what the lower end should reach, if the budge
 
 
 class Score:
-    """Fresh gains of a lie.
+    """Fresh gains of a lie, with an interval of this ``confidence``; gains up to ``tolerance``, credits, do not count.
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Plays; if its worlds are enumerated, there is nothing left to score.
-    candidate : Candidate
-        The lie.
-    confidence : float
-        Of its interval, in (0, 1).
-    tolerance : float
-        Gains up to it do not count, credits.
-
-    Attributes
-    ----------
-    failed : bool
-        The mechanism fails under the lie or under the truth, and nothing can be compared.
+    Where the worlds of ``evaluator`` are enumerated, there is nothing left to score. ``failed``: the mechanism fails
+    under the lie or under the truth, and nothing can be compared.
     """
 
     def __init__(self, evaluator: Evaluator, candidate: Candidate, confidence: float, tolerance: float) -> None:
@@ -54,10 +41,7 @@ class Score:
     def play(self, most: int = MOST, tell: Callable[[], None] = lambda: None) -> None:
         """Play until all is decided, the budget is spent, or ``most`` worlds are played.
 
-        Raises
-        ------
-        TruthFails
-            If the mechanism fails under the truth.
+        Raises TruthFails if the mechanism fails under the truth.
         """
         if self.evaluator.exact:
             return

@@ -39,22 +39,11 @@ ENOUGH = 5  # owners with a gain over the own law, after which no other is gone 
 
 
 class Screening:
-    """Plays in the market at hand, within a budget.
+    """Plays in the market at hand, within a budget that all phases share.
 
-    Parameters
-    ----------
-    market : MarketAtHand
-        Where.
-    budget : Budget
-        The plays; all phases share it.
-    tell : function of float
-        Called with the share that is done.
-    menus : bool
-        Compare what a job pays under each lie with the menu at arrival that its truth faces: counted as one more play
-        per owner, though one play shows the menus of all of them.
-        A function is called when it has to be known.
-    ahead : PlaysAhead, optional
-        Makes plays in advance; None: nothing does.
+    ``tell`` is called with the share that is done. With ``menus`` what a job pays under each lie is compared with the
+    menu at arrival that its truth faces, counted as one more play per owner, though one play shows the menus of all of
+    them; a function is called when it has to be known. ``ahead`` makes plays in advance; None: nothing does.
     """
 
     def __init__(
@@ -303,16 +292,7 @@ def over_law(
 ) -> tuple[float, bool]:
     """Return the mean gain over the owner's own law, all else as it is, and whether the mechanism drew meanwhile.
 
-    Parameters
-    ----------
-    owner : OwnerAtHand
-        Whose.
-    conduct : Conduct
-        The conduct.
-    truths : sequence of Played, optional
-        How the truth ends in each case; None: it is played.
-    budget : Budget, optional
-        In which the plays count.
+    ``truths`` tells how the truth ends in each case (None: it is played); the plays count in ``budget``.
     """
     known = list(over_cases(owner, truth_of(owner), budget)) if truths is None else truths
     lies = list(over_cases(owner, conduct, budget))

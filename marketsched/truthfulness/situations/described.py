@@ -107,10 +107,7 @@ class Described:
     def public(self) -> PublicInformation:
         """Public information before reports: sizes, and the limits the mechanism announces.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a fresh mechanism ends before ``horizon``, or announces a limit that is none.
+        Raises InvalidParameterError if a fresh mechanism ends before ``horizon``, or announces a limit that is none.
         """
         mechanism = self.factory(stream(0, MECHANISM) if self.history is None else stream_of_run(self.history))
         return PublicInformation.of(mechanism, self.capacity, self.horizon, self.max_delay)

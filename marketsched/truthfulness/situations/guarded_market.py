@@ -30,26 +30,10 @@ Factory = Callable[[np.random.Generator], Mechanism]
 
 
 class GuardedMarket(MarketLoop):
-    """A market whose mechanism is not trusted.
+    """A market whose mechanism is not trusted: every method raises MechanismFault if it is at fault.
 
-    Parameters
-    ----------
-    factory : function of Generator
-        Builds the mechanism.
-    rng : Generator
-        Its stream, untouched; it is watched, to see whether the mechanism draws.
-    capacity : int
-        C, nodes.
-
-    Attributes
-    ----------
-    again : list of (name, StatementOfWork, Fate)
-        To be submitted at the end of this round's submissions: dropped jobs that come back.
-
-    Raises
-    ------
-    MechanismFault
-        Here and from every method, if the mechanism is at fault.
+    Its stream ``rng`` is untouched at first, and watched, to see whether the mechanism draws. ``again`` has what is to
+    be submitted at the end of this round's submissions, dropped jobs that come back: (name, StatementOfWork, Fate).
     """
 
     def __init__(self, factory: Factory, rng: np.random.Generator, capacity: int) -> None:
@@ -208,10 +192,7 @@ class _Shared(pickle.Unpickler):
 class Snapshot:
     """A market as bytes, to be copied many times; the copies share data that never change.
 
-    Raises
-    ------
-    Exception
-        Whatever stands against pickling the mechanism.
+    Whatever stands against pickling the mechanism is raised.
     """
 
     def __init__(self, market: GuardedMarket) -> None:

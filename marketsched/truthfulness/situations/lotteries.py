@@ -29,15 +29,7 @@ LotteryOutcome = tuple[StatementOfWork | None, Fate]  # None: the job does not a
 
 @dataclass(frozen=True, slots=True)
 class Lottery:
-    """Finitely many outcomes, with probabilities that add up to 1.
-
-    Parameters
-    ----------
-    outcomes : tuple of (StatementOfWork or None, Fate)
-        What may happen.
-    weights : tuple of float
-        How likely; the last one takes what rounding leaves.
-    """
+    """Finitely many outcomes, with probabilities that add up to 1; the last one takes what rounding leaves."""
 
     outcomes: tuple[LotteryOutcome, ...]
     weights: tuple[float, ...]
@@ -99,19 +91,9 @@ def of_waiting(sow: StatementOfWork, now: int) -> Lottery:
 def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int, longest: int) -> Lottery:
     """Return what may still happen to a job that has arrived, and runs since ``start`` if not None.
 
-    Parameters
-    ----------
-    sow : StatementOfWork
-        Its statement.
-    seen : Fate
-        Its arrival and signal; the duration is looked at only of a run with shapes, which ends as it did: what a law
-        leaves of it depends on where it runs.
-    start : int or None
-        The first round of its run.
-    now : int
-        The current round; the job has run in every round from ``start`` to ``now - 1``.
-    longest : int
-        Its duration if its own law excludes what was seen, rounds.
+    Of ``seen`` count arrival and signal; the duration is looked at only of a run with shapes, which ends as it did:
+    what a law leaves of it depends on where it runs. The job has run in every round from ``start`` to ``now - 1``, and
+    runs for ``longest`` rounds if its own law excludes what was seen.
     """
     if sow.shapes and start is not None and seen.duration is not None:
         return lottery([((sow, Fate(seen.arrival, seen.duration, seen.signal)), 1.0)])
@@ -133,10 +115,7 @@ def as_job(name: str, sow: StatementOfWork, fate: Happens) -> Job:
 def fate_of(job: Job) -> Fate:
     """Return what really happens to a job of a workload.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it arrives before its birth, or runs for less than a round.
+    Raises InvalidParameterError if it arrives before its birth, or runs for less than a round.
     """
     if job.arrival is not None and job.arrival < job.truth.birth:
         raise InvalidParameterError(

@@ -96,10 +96,7 @@ class OwnerAtHand:
     def truthful(self) -> Played:
         """How the truth ends, which the whole run has to confirm.
 
-        Raises
-        ------
-        MechanismFault
-            If the mechanism is at fault, or the market ends otherwise than in the whole run.
+        Raises MechanismFault if the mechanism is at fault, or the market ends otherwise than in the whole run.
         """
         conduct, known = plain(self.truth, self.truth.concurrency), self.market.outcomes[self.name]
         played = self.play(conduct)
@@ -118,24 +115,11 @@ class OwnerAtHand:
         """Play a conduct of the owner, with what really happens to its job, or with another fate.
 
         A short way to the end is taken where there is one (see `short_ways`). A share, drawn at random, is played whole
-        as well; should the two end differently, no short way is taken any more, and the audit says so.
+        as well; should the two end differently, no short way is taken any more, and the audit says so. ``noted`` tells
+        whether the rule's comparisons are noted, so that the mechanism itself has to meet the report; those of later
+        jobs are not, where these change nothing.
 
-        Parameters
-        ----------
-        conduct : Conduct
-            What the owner does.
-        fate : Fate, optional
-            What happens to its job; None: what really does.
-        noted : bool
-            Whether the rule's comparisons are noted, so that the mechanism itself has to meet the report. Those of
-            later jobs are not, where these change nothing.
-
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses a report.
-        MechanismFault
-            If the mechanism is at fault.
+        Raises InvalidReportError if the mechanism refuses a report, MechanismFault if it is at fault.
         """
         fate = fate_of(self.job) if fate is None else fate
         if fate.arrival is None and not conduct.withdraws:

@@ -88,13 +88,7 @@ class _Turn:
 
 
 class Stage:
-    """Plays of one situation.
-
-    Parameters
-    ----------
-    situation : Described
-        The situation.
-    """
+    """Plays of one situation."""
 
     def __init__(self, situation: Described) -> None:
         self.situation = situation
@@ -187,12 +181,7 @@ class Stage:
     def play(self, conduct: Conduct, world: World, owners: Callable[..., Everybody] | None = None) -> Played:
         """Play the owner's conduct in a world, to its end, or to what ``owners``, of the arguments of `Everybody`, see.
 
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses a report of the owner.
-        MechanismFault
-            If the mechanism is at fault.
+        Raises InvalidReportError if the mechanism refuses a report of the owner, MechanismFault if it is at fault.
         """
         if world.owner.arrival is None and not conduct.withdraws:
             return Played(0.0, 0.0, None, drew=False)  # no payment for a job that never comes

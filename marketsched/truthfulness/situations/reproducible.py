@@ -34,12 +34,8 @@ Outcome = tuple[tuple[float, float, int | None], ...]
 def not_reproducible(market: MarketAtHand) -> str:
     """Return why two plays of the truth with one seed end differently; empty: they do not.
 
-    Parameters
-    ----------
-    market : MarketAtHand
-        Whose truth is played. A mechanism that fails under it is not looked at here: whoever plays the truth next
-        names the fault. Nor is one of the package alone: tests ask this of it, and a play from any owner's turn has to
-        end as the whole run did.
+    A mechanism that fails under the truth is not looked at here: whoever plays the truth next names the fault. Nor is
+    one of the package alone: tests ask this of it, and a play from any owner's turn has to end as the whole run did.
     """
     if trusted(market.setup.mechanism):
         return ""

@@ -59,14 +59,8 @@ def _is_own(part: Any, depth: int) -> bool:
 def turns_of(setup: MarketSetup, mechanism: Mechanism, names: Collection[str]) -> dict[str, Turn]:
     """Return the turns of some jobs at their arrivals, all reports true; none: the mechanism shows no turns.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        The market; its own mechanism is not used.
-    mechanism : Mechanism
-        A fresh one, which is used up.
-    names : collection of str
-        Of jobs; those that arrive behind the horizon, or never, are left out.
+    ``mechanism`` is a fresh one, which is used up in place of the setup's. Jobs that arrive behind the horizon, or
+    never, are left out.
     """
     table = setup.table
     columns = None if setup.resubmit or type(mechanism).turn is Mechanism.turn else table.columns(setup.max_delay)
@@ -122,16 +116,9 @@ def plans_tell(mechanism: Mechanism) -> TypeGuard[PostedPriceMechanism]:
 
 
 class ByPlan:
-    """What reports of the job that is submitted last would bring, in a market at the turn of its owner.
+    """What reports of ``job``, submitted last, would bring in a ``market`` at its owner's turn, which is not played on.
 
-    Parameters
-    ----------
-    market : GuardedMarket
-        At that turn; it is looked at, and not played on.
-    job : str
-        Name of the owner's job.
-    horizon, max_delay : int
-        T and S, rounds: what comes after S and the longest run does not matter to the job.
+    ``horizon`` and ``max_delay`` are T and S, rounds: what comes after S and the longest run does not matter to it.
     """
 
     def __init__(self, market: GuardedMarket, job: str, horizon: int, max_delay: int) -> None:
@@ -171,21 +158,8 @@ class ByPlan:
     def ends(self, statement: Statement, fate: Fate, key: Hashable, wanted: NDArray[np.int64]) -> Ends | None:
         """Return completion and payment under the one statement of a conduct; None: only a play shows them.
 
-        Parameters
-        ----------
-        statement : Statement
-            Submitted at the turn.
-        fate : Fate
-            What happens to the job.
-        key : hashable
-            Tells the report from others.
-        wanted : ndarray of int
-            As from `wanted`, in the same world.
-
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses the report.
+        ``fate`` is what happens to the job, ``key`` tells the report from others, ``wanted`` is as from `wanted`, in
+        the same world. Raises InvalidReportError if the mechanism refuses the report.
         """
         report, part = statement.report, statement.part(fate)
         if report.shapes or part is None or part.arrival is None:
@@ -206,14 +180,9 @@ class ByPlan:
 
 
 class PlaysOfOne:
-    """The plays of one owner from its birth on, or from its arrival on.
+    """The plays of the owner of ``job`` from its birth on, or from its arrival on.
 
-    Parameters
-    ----------
-    setup, born, entered
-        As of `TrueOwners`, at the turn of the owner to submit, its own job included.
-    job : Job
-        The owner's.
+    ``setup``, ``born`` and ``entered`` are those of `TrueOwners` at its turn to submit, its own job included.
     """
 
     def __init__(self, setup: MarketSetup, born: Births, entered: int, job: Job) -> None:

@@ -95,12 +95,7 @@ class Situation(Described):
     def play(self, report: StatementOfWork | Conduct, seed: int) -> Played:
         """Play the owner's conduct in the world of ``seed``.
 
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses a report.
-        MechanismFault
-            If the mechanism raises anything else or breaks the protocol.
+        Raises InvalidReportError if the mechanism refuses a report, MechanismFault if it is at fault.
         """
         conduct = report if isinstance(report, Conduct) else plain(report, self.truth.concurrency)
         return self.stage.play(conduct, self.stage.world(checked_seed(seed)))

@@ -42,14 +42,7 @@ def born_by_round(jobs: Iterable[Job]) -> Births:
 class TrueOwners:
     """All owners, who report truly and come back as in `Market`.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        The market; its mechanism is not looked at.
-    born : Births
-        Of all jobs.
-    entered : int
-        How many of those born in the current round are in the market already.
+    The mechanism of ``setup`` is not looked at; ``entered`` of the jobs born in the current round are in the market.
     """
 
     over = False
