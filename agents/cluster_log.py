@@ -18,13 +18,7 @@ NOW = 1  # the only round of its calendars
 
 
 class ClusterLog:
-    """Keeps account of bookings that run; one row per round, pool and resource in the end.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where they run.
-    """
+    """Keeps account of bookings that run on a cluster; one row per round, pool and resource in the end."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

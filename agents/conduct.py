@@ -62,15 +62,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Conduct:
-    """All that an owner does.
-
-    Parameters
-    ----------
-    statements : tuple of Statement
-        In order of submission.
-    key : hashable
-        Equal for conducts that are the same.
-    """
+    """All that an owner does, in order of submission; ``key`` is equal for conducts that are the same."""
 
     statements: tuple[Statement, ...]
     key: Hashable

@@ -55,8 +55,6 @@ class MarketRun:
 
     Attributes
     ----------
-    setup, mechanism, round, load
-        As of `marketsched.agents.market.Market`.
     running : bool
         Whether rounds are left; False, too, once a round was interrupted.
     rounds_together : int

@@ -12,12 +12,6 @@ class MarketAgent(mesa.Agent):
     Mesa 3.4 and newer let the model count its agents; 3.3 counts them in a table of the class that keeps every model
     for ever. There the agent registers by the public parts of Mesa alone, so that an unused market is freed.
 
-    Parameters
-    ----------
-    model : mesa.Model
-    unique_id : int
-        Its number in the model, >= 1.
-
     Examples
     --------
     >>> model = mesa.Model(rng=1)
@@ -39,11 +33,6 @@ class OwnersModel(mesa.Model):
     """A model whose agents are owners, for the games that are played slot by slot or day by day.
 
     Mesa's own draws (there are none here) come from a stream of their own, so that they move nothing.
-
-    Parameters
-    ----------
-    rng : Generator
-        Only spawned from.
 
     Examples
     --------

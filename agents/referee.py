@@ -24,14 +24,9 @@ class Compared:
 
 
 def compare_plays(make: Callable[[], MarketSetup], rounds_together: int | None = None) -> Compared:
-    """Play a market whole and round by round, and compare every table.
+    """Play two equal setups of ``make`` whole and round by round, and compare every table.
 
-    Parameters
-    ----------
-    make : function without arguments
-        Returns equal setups with fresh mechanisms.
-    rounds_together : int, optional
-        How many rounds the mechanism is asked for at a time; None: as in any market.
+    ``rounds_together`` is for how many rounds the mechanism is asked at a time; None: as in any market.
 
     Examples
     --------

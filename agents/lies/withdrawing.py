@@ -16,13 +16,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True)
 class Withdraw(Misreport):
-    """The owner reports truly, and takes the job back unless it has arrived before. Size: 1.
-
-    Parameters
-    ----------
-    after : int
-        Rounds from the birth; 0: in the round of the report.
-    """
+    """The owner reports truly, and takes the job back ``after`` rounds from birth, unless it has arrived. Size: 1."""
 
     after: int = whole("after", 0, None, default=0)
 
@@ -49,10 +43,7 @@ class Withdraw(Misreport):
 class WithdrawTwin(Misreport):
     """The owner submits its statement twice, and takes the first one, which has no work behind it, back. Size: 1.
 
-    Parameters
-    ----------
-    after : int
-        Rounds from the birth; 0: as soon as the second one is submitted.
+    It does so ``after`` rounds from the birth; 0: as soon as the second one is submitted.
     """
 
     after: int = whole("after", 0, None, default=0)

@@ -19,16 +19,10 @@ from marketsched.truthfulness.searches.screened import Screened
 
 
 def contradiction(table: pd.DataFrame, claims: Sequence[Claim], screened: Screened | None) -> str:
-    """Return in words the certificate that a play contradicts, and that play; empty: none is.
+    """Return in words the certificate of ``table``, and the play that contradicts it; empty: none does.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Certificates, as `certify_owners` returns them; it may be empty.
-    claims : sequence of Claim
-        Lies that were scored on fresh worlds.
-    screened : Screened or None
-        Plays in the market at hand.
+    ``table`` is that of `certify_owners`, or empty; ``claims`` are lies that were scored on fresh worlds, ``screened``
+    plays in the market at hand.
     """
     if not len(table):
         return ""

@@ -12,15 +12,10 @@ from marketsched.truthfulness.searches.on_worlds import Claim
 
 
 def sentence(claim: Claim) -> str:
-    """Return in words a lie, its gain in credits and per cent, and how sure that is.
+    """Return in words a confirmed lie, its gain in credits and per cent, and how sure that is.
 
     A gain that is exact is compared with what the truth brings, which is exact as well; one that was played on fresh
     worlds with the highest value of the job, which is known. Its interval takes a largest payment for granted.
-
-    Parameters
-    ----------
-    claim : Claim
-        A confirmed lie.
     """
     lie, truthful, worth = claim.deviation, claim.truthful, claim.situation.truth.value.highest
     exactly = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"

@@ -27,19 +27,9 @@ Size = tuple[int, int, int]  # first start, starts, durations
 
 
 def require_fixed_prices(view: Inspection, truth: StatementOfWork) -> None:
-    """Raise unless every report is given the same prices now.
+    """Raise InvalidParameterError unless every report near the truth is given the same prices now.
 
-    Parameters
-    ----------
-    view : Inspection
-        The moment.
-    truth : StatementOfWork
-        The report whose sizes, and those near it, are asked about.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a price, or the longest duration on sale, changes with the number of requested starts or durations.
+    No price, nor the longest duration on sale, may change with the number of requested starts or durations.
     """
     if _are_slot_prices(view.relaxed):
         return

@@ -18,17 +18,8 @@ def certified_class(mechanism: Any) -> type | None:
 def changed_members(mechanism: Any, known: type) -> list[str]:
     """Return the members of ``known``, and of the classes that it stands on, that ``mechanism`` has changed.
 
-    Parameters
-    ----------
-    mechanism : object
-        An instance of ``known``, or of a class over it.
-    known : type
-        The class that a theorem is about.
-
-    Returns
-    -------
-    list of str
-        In order of the alphabet; constructors and other special names, and what a class states of itself, do not.
+    They are in order of the alphabet; constructors and other special names, and what a class states of itself, do not
+    count. ``mechanism`` is an instance of ``known``, or of a class over it.
     """
     names = {name for kind in known.__mro__[:-1] for name in vars(kind)}
     own = vars(mechanism) if hasattr(mechanism, "__dict__") else {}

@@ -10,10 +10,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 def suite(checks: Mapping[str, Callable[[], None]], except_for: Mapping[str, str] | None) -> Callable[..., None]:
     """Return a test for pytest, parametrised with ``checks`` by name; those of ``except_for`` are skipped.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a check is not known.
+    Raises InvalidParameterError if a check is not known.
     """
     import pytest
 

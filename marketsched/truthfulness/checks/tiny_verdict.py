@@ -13,16 +13,8 @@ SECONDS = 10.0  # of a call: the markets are tiny
 def tiny_verdict(build: Factory) -> tuple[str, str]:
     """Return a word of `VERDICTS`, and the lie that it is about: the first that pays, as `check_truthful` plays them.
 
-    Parameters
-    ----------
-    build : function
-        Builds a new mechanism for sizes and ``rng`` given by name.
-
-    Returns
-    -------
-    tuple of two str
-        ``"fails"`` and a lie that pays; ``"searched"``: none does in any domain; ``"unknown"`` where a domain cannot
-        be played.
+    The word is ``"fails"`` with a lie that pays; ``"searched"``: none does in any domain; ``"unknown"`` where a domain
+    cannot be played.
     """
     played = False
     for domain in tiny_domains().values():

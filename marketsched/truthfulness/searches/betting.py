@@ -46,14 +46,8 @@ CHANCE, RESAMPLED, POWER_HALVINGS = 0.9, 100, 12  # of what `detectable` says
 def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) -> tuple[float, float]:
     """Return an interval that contains the mean with probability ``confidence``.
 
-    Parameters
-    ----------
-    x : array_like of float, shape (n,)
-        Independent values; n may depend on the values seen before.
-    low, high : float
-        The range of the values.
-    confidence : float
-        In (0, 1); each side has half of the rest.
+    ``x`` has shape (n,): independent values in [``low``, ``high``], and n may depend on the values seen before. Of
+    1 - ``confidence``, in (0, 1), each side has half.
 
     Raises
     ------
@@ -104,16 +98,8 @@ def _log_capital(values: NDArray[np.float64], counts: NDArray[np.int64], low: fl
 def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> float:
     """Return a lower limit of the mean with probability ``1 - failure``, by bets that aim at ``at``.
 
-    Parameters
-    ----------
-    x : array_like of float, shape (n,)
-        Independent values in the order in which they came; n may depend on the values seen before.
-    low : float
-        The least possible value.
-    failure : float
-        In (0, 1).
-    at : float
-        Above ``low``: for the question whether the mean exceeds this, the stakes are best.
+    ``x`` has shape (n,): independent values >= ``low`` in the order in which they came; n may depend on the values seen
+    before. ``failure`` is in (0, 1), ``at`` above ``low``: whether the mean exceeds it is what the stakes are best for.
 
     Raises
     ------

@@ -16,13 +16,7 @@ MOST = 200  # numbers
 
 
 def mined_numbers(mechanism: object) -> list[float]:
-    """Return the numbers of a mechanism's code, smallest first; at most `MOST`.
-
-    Parameters
-    ----------
-    mechanism : object
-        In any state; nothing of it is called.
-    """
+    """Return the numbers of a mechanism's code, smallest first; at most `MOST`. Nothing of it is called."""
     found: set[float] = set()
     seen: set[object] = set()
     for kind in _own_classes(type(mechanism)):

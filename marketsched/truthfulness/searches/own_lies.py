@@ -95,13 +95,7 @@ class OwnLie(Misreport):
 
 
 def misreport_of(lie: object) -> Misreport:
-    """Return ``lie`` itself, or a user's own strategy as a misreport.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is neither.
-    """
+    """Return ``lie`` itself, or a user's own strategy as a misreport; InvalidParameterError if it is neither."""
     if isinstance(lie, Misreport):
         return lie
     if isinstance(lie, Strategy):

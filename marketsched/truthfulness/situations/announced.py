@@ -39,16 +39,10 @@ class PaymentBesideMenu(InvalidParameterError):
 def announced_price(menu: Any, width: int, start: int, used: int, paid: float, booking: Any = None) -> float:
     """Return the price of a run by a menu, credits; +inf if it is not on offer.
 
-    Parameters
-    ----------
-    menu : tuple of Menu, `ArrivalMenu`, `ClusterMenu` or `LockedRate`, or one that has ``prices`` as `ArrivalMenu`
-        What the job faced, at birth (of 1, 2, ... nodes) or at arrival.
-    width, start, used : int
-        Nodes declared, first round, rounds used.
-    paid : float
-        For a menu with several ``rates`` that of the job's choice: the nearest one counts.
-    booking : Booking, optional
-        On a cluster, what the job has.
+    ``menu`` is what the job faced, at birth (a tuple of Menu, of 1, 2, ... nodes) or at arrival (`ArrivalMenu`,
+    `ClusterMenu`, `LockedRate`, or one that has ``prices`` as `ArrivalMenu`). ``width``, ``start`` and ``used`` are
+    nodes declared, first round and rounds used. Of a menu with several ``rates`` the nearest one to ``paid`` counts;
+    ``booking`` is what the job has on a cluster.
     """
     if booking is not None:
         return float(menu.owed(booking, used)) if start >= menu.now else np.inf

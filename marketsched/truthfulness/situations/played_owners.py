@@ -32,19 +32,8 @@ class Recorded(TrueOwners):
 class OneLies(TrueOwners):
     """All others report truly, and one owner follows its conduct, until nothing can change what it gets.
 
-    Parameters
-    ----------
-    setup, born, entered
-        As of `TrueOwners`.
-    attempt : Attempt
-        The conduct.
-    name : str
-        Of the owner's job.
-    settles : bool
-        Whether the mechanism is asked what is booked.
-    alone : bool
-        Whether nobody else submits once the owner has submitted all: for a mechanism under which later jobs change
-        nothing.
+    ``setup``, ``born`` and ``entered`` are as of `TrueOwners`. With ``settles`` the mechanism is asked what is booked;
+    with ``alone`` nobody else submits once the owner has submitted all, as where later jobs change nothing.
     """
 
     def __init__(

@@ -10,12 +10,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> Truthful:
     """Return the promise of a mechanism to a job: one of "ex post", "in expectation", "up to regret", "none".
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Says so by ``truthful`` and, for jobs whose durations are hidden, ``truthful_hidden``.
-    truth : StatementOfWork
-        The true statement of the job.
+    It is ``truthful`` or, for jobs whose durations are hidden, ``truthful_hidden``.
     """
     return mechanism.truthful if durations_seen(mechanism, truth) else mechanism.truthful_hidden
 

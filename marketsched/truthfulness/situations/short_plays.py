@@ -47,15 +47,7 @@ class _UntilBooked(Everybody):
 
 
 class ShortPlays:
-    """Short plays of one situation.
-
-    Parameters
-    ----------
-    situation : Described
-        The situation.
-    stage : Stage
-        Where it is played whole.
-    """
+    """Short plays of one situation, and the stage where it is played whole."""
 
     def __init__(self, situation: Described, stage: Stage) -> None:
         self.situation = situation
