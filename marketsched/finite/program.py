@@ -54,29 +54,11 @@ class Program:
 
 
 class Programmer:
-    """Writes the rows for given utilities and prior.
+    """Writes the rows for given utilities (for each owner, its types x outcomes) and prior; ``money``: owners pay.
 
-    Parameters
-    ----------
-    utilities : sequence of ndarray
-        For each owner, its types x outcomes.
-    beliefs : Prior
-        How likely profiles are.
-    money : bool
-        Whether owners pay.
-    exact : bool
-        Whether to write it in integers if that can be done without large ones. Otherwise utilities and payments are
-        in units of the largest utility, and probabilities of profiles in units of their mean: the solver's
-        tolerances are absolute.
-
-    Attributes
-    ----------
-    unit : int
-        By which utilities were multiplied to be integers.
-    size : float
-        Largest utility: the unit of payments where the program is not exact; otherwise 1.
-    total : float
-        Sum of the weights of profiles.
+    With ``exact`` it is written in integers if that can be done without large ones, for which utilities are multiplied
+    by ``unit``. Otherwise utilities and payments are in units of the largest utility, ``size``, and probabilities of
+    profiles, which add up to ``total``, in units of their mean: the solver's tolerances are absolute.
     """
 
     def __init__(self, utilities: tuple[NDArray[Any], ...], beliefs: Prior, *, money: bool, exact: bool = True) -> None:

@@ -15,14 +15,8 @@ from marketsched.mechanisms.finite.finite_mechanism import FiniteMechanism
 class ScaledUtilities:
     """The mechanism's numbers over one denominator: integers if they are exact, else float64 and denominator 1.
 
-    Attributes
-    ----------
-    denominator : int
-        By which every figure taken from these arrays is divided.
-    tables : list of ndarray
-        Scaled utilities of each owner, shape (its types, outcomes).
-    payments : ndarray
-        Scaled payments, shape (profiles, owners).
+    Every figure taken from ``tables``, of each owner of shape (its types, outcomes), and ``payments``, shape (profiles,
+    owners), is divided by ``denominator``.
     """
 
     def __init__(self, mechanism: FiniteMechanism) -> None:

@@ -29,10 +29,17 @@ LEFT_OUT: Any = object()
 
 
 class LiveError(MarketschedError, RuntimeError):
-    """A market refused a call."""
+    """A market refused a call.
 
-    status: int = 0  # of HTTP
-    # the problem details: ``detail``, and where they are known ``place``, ``value``, ``legal``
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    problem : dict
+        The problem details: ``detail``, and where they are known ``place``, ``value``, ``legal``.
+    """
+
+    status: int = 0
     problem: Mapping[str, Any] = MappingProxyType({})
 
 

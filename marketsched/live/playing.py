@@ -53,26 +53,10 @@ def play_journal(
 ) -> PlayedJournal:
     """Play a journal from its last snapshot if the present code made that snapshot, else from its first row.
 
-    Parameters
-    ----------
-    config : LiveConfig
-        The configuration of the market.
-    journal : Journal
-        The journal, which is open.
-    recent : deque, optional
-        Gets the rows that are played, and keeps the last ones of them.
-    whole : bool
-        Play the whole journal through a fresh market, without a snapshot.
-    ended : list, optional
-        Gets the jobs that have left. They are then not compared with the table of ended jobs, which journals of
-        older formats do not have.
-    key : bytes, optional
-        A snapshot without the seal of this key is passed over.
-
-    Raises
-    ------
-    JournalError
-        If a row does not follow from the rows before it; the message names the first such row.
+    ``recent`` gets the rows that are played, and keeps the last ones of them. ``whole``: a snapshot is not used.
+    ``ended`` gets the jobs that have left, which are then not compared with the table of ended jobs: journals of older
+    formats have none. A snapshot without the seal of ``key`` is passed over. Raises JournalError if a row does not
+    follow from the rows before it; the message names the first such row.
     """
     played = None if whole else _from_snapshot(config, journal, key)
     played = played or PlayedJournal(LiveMarket(config))

@@ -20,61 +20,32 @@ from marketsched.play.replayer import Replayer
 
 
 class LiveState:
-    """The state of a live market, which its events change (`marketsched.live.machine.LiveMarket`).
-
-    Parameters
-    ----------
-    config : LiveConfig
-        Its rules.
-
-    Attributes
-    ----------
-    jobs : dict of LiveJob
-        The jobs that are open, by name, in order of submission. Those that have gone are forgotten: the database has
-        them.
-    tally : Counter
-        How many jobs were ever submitted, by their state.
-    accounts : Accounts
-        Who is known, and the ledger.
-    usable : int or None
-        Nodes that can be used, as last remarked; None: all of them.
-    short_rounds : int
-        Rounds that were cleared while fewer nodes than the capacity were usable.
-    reported : list of dict
-        The arrivals of the open round, in the order of their reports.
-    bookings_end, expected : dict of list of str
-        Jobs, by the round that ends what they booked, and by the last round of their arrival.
-    withheld : dict of list of (str, int)
-        Owners and nodes of jobs that were taken back, by the last round of their arrival: where starts are settled at
-        submission, nobody else gets these nodes until then.
-    outlasting : dict of list of (str, int)
-        Jobs and durations of their laws, by the round behind which a run has outlasted that duration.
-    records : Records
-        How often jobs came in unlikely cases, or ran for unlikely durations, by group of owners.
-    owed : int
-        Millionths of a credit: what the open jobs may cost together.
-    """
+    """The state of a live market, which its events change (`marketsched.live.machine.LiveMarket`)."""
 
     def __init__(self, config: LiveConfig) -> None:
         self.config = config
-        self.jobs: dict[str, LiveJob] = {}
+        self.jobs: dict[str, LiveJob] = {}  # open ones by name, in order of submission; the database has the others
         self._ended: dict[str, LiveJob] = {}  # by the event at hand
-        self.tally: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()  # of all jobs that were ever submitted, by their state
         self.accounts = Accounts()
-        self.usable: int | None = None
-        self.short_rounds = 0
+        self.usable: int | None = None  # nodes, as last remarked; None: all of them
+        self.short_rounds = 0  # that were cleared while fewer nodes than the capacity were usable
         self._replayer = Replayer(config, forgets=True)
         for owner in () if self.mechanism.purses is None else self.mechanism.purses.names:
             check_owner(owner)
         self.accounts.renew = self.mechanism.purses is not None
         self._purses = PurseLedger()
-        self.reported: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []  # arrivals of the open round, in the order of their reports
+        # Jobs, by the round that ends what they booked, and by the last round of their arrival.
         self.bookings_end: defaultdict[int, list[str]] = defaultdict(list)
         self.expected: defaultdict[int, list[str]] = defaultdict(list)
+        # Owners and nodes of jobs that were taken back, by the last round of their arrival: where starts are settled at
+        # submission, nobody else gets these nodes until then.
         self.withheld: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        # Jobs and durations of their laws, by the round behind which a run has outlasted that duration.
         self.outlasting: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-        self.owed = 0
-        self.records = Records()
+        self.owed = 0  # millionths of a credit: what the open jobs may cost together
+        self.records = Records()  # by group of owners: how often jobs came in unlikely cases, or ran so long
         self._closed = False  # True: after the last round, what was left has been removed
 
     @property

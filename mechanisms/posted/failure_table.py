@@ -123,27 +123,12 @@ def failure_counts(
     soft: int,
     hard: int,
 ) -> NDArray[np.int64]:
-    """Count, over all paths, the failures (6') of every start and duration.
+    """Count the failing paths (6') of every start ``now + i`` and duration ``k + 1``, shape (n_starts, n_durations).
 
-    Parameters
-    ----------
-    loads : ndarray of int16 or int32, shape (n_blocks, window, 64)
-        Load of each round (a ring of rows) on 64 paths per block. Unused lanes hold 0.
-    row_tops : ndarray of int64, shape (window,)
-        An upper bound on each row over all paths; rows at or below ``soft`` are skipped.
-    first_row : int
-        Row of the current round.
-    n_rows : int
-        Rounds to look at, at most ``window``; beyond them loads count as 0.
-    n_starts, n_durations : int
-        Size of the table.
-    soft, hard : int
-        C - c and C, nodes.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_starts, n_durations)
-        Failing paths of start ``now + i`` and duration ``k + 1``.
+    ``loads``, int16 or int32 of shape (n_blocks, window, 64), has the load of each round (a ring of rows, the current
+    one at ``first_row``) on 64 paths per block; unused lanes hold 0. ``row_tops``, shape (window,), are upper bounds on
+    each row over all paths: rows at or below ``soft`` are skipped. ``n_rows``, at most ``window``, are looked at;
+    beyond them loads count as 0. ``soft`` and ``hard`` are C - c and C, nodes.
     """
     counts = np.zeros((n_starts, n_durations), dtype=np.int64)
     failure_counts_kernel(loads, row_tops, first_row, n_rows, soft, hard, counts)
@@ -192,25 +177,10 @@ def joint_failures(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count failures (6') of many launches, and of each together with one launch of the first width.
 
-    Parameters
-    ----------
-    loads, row_tops, first_row
-        As in `failure_counts`.
-    first_ahead, n_starts : int
-        Starts ``now + first_ahead + i``.
-    launches : Launches
-        Their durations, and the anchors, which have the first width.
-    softs : ndarray of int, shape (n_widths,)
-        C - c of each width.
-    hard : int
-        C, nodes.
-
-    Returns
-    -------
-    failing : ndarray of int64, shape (n_widths, n_durations, n_starts)
-        Paths on which the launch fails.
-    together : ndarray of int64, shape (n_widths, n_points, n_starts)
-        Paths on which it and the point's anchor both fail, for launches of the point's duration.
+    The first three arguments are as in `failure_counts`; starts are ``now + first_ahead + i``. ``launches`` has
+    durations, and the anchors, which have the first width; ``softs``, shape (n_widths,), are C - c, ``hard`` is C,
+    nodes. Returns the paths on which each launch fails, shape (n_widths, n_durations, n_starts), and those on which it
+    and a point's anchor both fail, for launches of the point's duration, shape (n_widths, n_points, n_starts).
     """
     window = loads.shape[1]
     n_rows = first_ahead + n_starts + int(launches.durations[-1]) - 1

@@ -35,23 +35,11 @@ class FailureOracle(ResidualTracker):
     exact = False
 
     def failure_table(self, concurrency: int) -> NDArray[np.float64]:
-        r"""Return :math:`\hat f(s, c, d)` for a job submitted now.
+        r"""Return :math:`\hat f(s, c, d)` for a job of so many nodes submitted now, shape (max_delay, max_duration).
 
-        Parameters
-        ----------
-        concurrency : int
-            Nodes of the job, 1 .. max_concurrency.
-
-        Returns
-        -------
-        ndarray of float, shape (max_delay, max_duration)
-            Row ``i`` is the start ``now + i``, column ``k`` the duration ``k + 1``. Not
-            thresholded. Launches that would run beyond the horizon have 1.
-
-        Raises
-        ------
-        InvalidParameterError
-            If ``concurrency`` is out of range, or the oracle serves no mechanism yet.
+        Row ``i`` is the start ``now + i``, column ``k`` the duration ``k + 1``. Not thresholded; launches that would
+        run beyond the horizon have 1. Raises InvalidParameterError if ``concurrency`` is not in 1 .. max_concurrency,
+        or the oracle serves no mechanism yet.
         """
         limits = self.limits
         concurrency = Whole(1, limits.max_concurrency).check("concurrency", concurrency)

@@ -39,21 +39,11 @@ class RelaxedAlgorithm(Protocol):
     def price_table(
         self, concurrency: int, first_start: int, n_starts: int, n_durations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the prices of a job of this width, and the launches on sale.
+        """Return the prices of a job of so many nodes, and the launches on sale: starts ``first_start + i``, rounds.
 
-        Parameters
-        ----------
-        concurrency : int
-            Nodes of the job.
-        first_start, n_starts, n_durations : int
-            The table: starts ``first_start + i`` and durations ``k + 1``, rounds.
-
-        Returns
-        -------
-        prices : ndarray of float, shape (n_starts, n_durations)
-            Credits, by the formula of the prices alone; non-decreasing along the durations.
-        longest : ndarray of int, shape (n_starts,)
-            Longest duration on sale from each start; 0: none.
+        Prices, shape (n_starts, n_durations) for durations ``k + 1``, are in credits, by the formula of the prices
+        alone; non-decreasing along the durations. With them comes the longest duration on sale from each start, shape
+        (n_starts,); 0: none.
         """
         ...
 
@@ -68,16 +58,9 @@ class RelaxedAlgorithm(Protocol):
         durations: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> None:
-        """Record the tasks of a launch plan: the forced allocation of Algorithm 2.
+        """Record the tasks of a launch plan on so many nodes: the forced allocation of Algorithm 2.
 
-        Parameters
-        ----------
-        concurrency : int
-            Nodes of the job.
-        starts, durations : ndarray of int, shape (n_tasks,)
-            Rounds; a start of -1: the task is not run.
-        weights : ndarray of float, shape (n_tasks,)
-            Probability of each task.
+        The arrays have shape (n_tasks,): rounds, a start of -1 for a task that is not run, and probabilities.
         """
         ...
 

@@ -73,33 +73,15 @@ class Room(NamedTuple):
 
 
 class Calendars:
-    """The free resources of a cluster, by node, device and round.
+    """The free resources of a cluster, by node, device and round; at first all of it.
 
-    Only rounds from the current one on are kept, so that memory does not grow with the horizon: 4 bytes for each
-    node, resource and round, and for each device and round.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Its nodes, all free.
-    reach : int
-        Rounds ahead, the current one included, in which anything can be booked, >= 1.
-
-    Attributes
-    ----------
-    first : int
-        The earliest round that is kept.
-    free : Free
-        What is free in rounds ``first, first + 1, ...``.
-
-    Raises
-    ------
-    TooLargeError
-        If there is no memory for them.
+    Only rounds from the current one on are kept, so that memory does not grow with the horizon: 4 bytes for each node,
+    resource and round, and for each device and round. Anything can be booked in the current round and ``reach - 1``
+    more. TooLargeError if there is no memory for them.
     """
 
     def __init__(self, cluster: Cluster, reach: int) -> None:
-        self.cluster, self.first, self._reach = cluster, 1, reach
+        self.cluster, self.first, self._reach = cluster, 1, reach  # first: the earliest round that is kept
         layout = cluster.layout
         rounds, devices = KEPT_WINDOWS * reach, int(layout.device_begin[-1, -1])
         size = 4.0 * rounds * (layout.size.size + devices) + 8.0 * rounds * layout.pool_size.size
@@ -109,7 +91,7 @@ class Calendars:
         for x, k in np.argwhere(np.diff(layout.device_begin, axis=1) > 0):
             of_device[layout.device_begin[x, k] : layout.device_begin[x, k + 1]] = layout.device_parts[k]
         pools = np.repeat(layout.pool_size[:, :, None], rounds, axis=2)
-        self.free = Free(nodes, np.repeat(of_device[:, None], rounds, axis=1), pools)
+        self.free = Free(nodes, np.repeat(of_device[:, None], rounds, axis=1), pools)  # of rounds first, first + 1, ...
 
     def move_to(self, now: int) -> None:
         """Let the calendars hold every round in which something can be booked in round ``now``."""

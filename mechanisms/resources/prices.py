@@ -113,33 +113,11 @@ class ShapesOfLaws:
 
 
 class ClusterPrices:
-    """A price for each pool, resource and coming round.
+    """A price for each pool, resource and coming round, from scenarios of the forecast.
 
-    Parameters
-    ----------
-    forecast : ShapesForecast
-        Makes scenarios.
-    slack : Slack
-        The share of every pool that is kept back.
-    cluster : Cluster
-        The cluster.
-    horizon, ahead, tail : int
-        T; rounds beyond the current one that have a price of their own; rounds behind them at the mean of the last.
-    step : float
-        Length of the first step, in mean values per part and round.
-    steps : int
-        Of the descent, in each round.
-
-    Attributes
-    ----------
-    first : int
-        The round of the first price.
-    prices : ndarray of float, shape (n_pools, n_resources, n)
-        As last announced, credits per part and round.
-    prefix : ndarray of float, shape (n_pools, n_resources, n + tail + 1)
-        The same added up, from 0.
-    past : OptionStore
-        The arrivals it has learnt from, as far back as scenarios reach.
+    ``slack`` is the share of every pool that is kept back; ``ahead`` rounds beyond the current one have a price of
+    their own, and ``tail`` rounds behind them one at the mean of the last. In each round ``steps`` of the descent are
+    made, the first of length ``step``, in mean values per part and round.
     """
 
     def __init__(
@@ -154,7 +132,7 @@ class ClusterPrices:
         step: float,
         steps: int,
     ) -> None:
-        self.slack, self.past = slack, OptionStore(len(cluster.resources))
+        self.slack, self.past = slack, OptionStore(len(cluster.resources))  # past: as far back as scenarios reach
         self._forecast, self._horizon, self._ahead, self._tail = forecast, horizon, ahead, tail
         self._step, self._steps = step, steps
         self._size = cluster.layout.pool_size.astype(np.float64)
@@ -162,7 +140,8 @@ class ClusterPrices:
         there = self._all > 0  # parts of one resource for a part of another, as the cluster has them
         self._share = np.where(there, self._all[:, None] / np.where(there, self._all, 1.0), 0.0)
         self._grain = FINEST * cluster.resources[0].parts if self._size.size == 1 else 0.0
-        self.first = 1
+        self.first = 1  # the round of the first price
+        # As last announced, credits per part and round, shape (n_pools, n_resources, n); and added up from 0.
         self.prices = self._iterate = np.zeros((*self._size.shape, 0))
         self.prefix = np.zeros((*self._size.shape, 1))
         self._density, self._n_densities = np.zeros(self._all.size), 0

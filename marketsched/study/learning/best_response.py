@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from marketsched.agents.job import Job
 from marketsched.agents.lies import Misreport, PublicInformation, Strategy, Truthful
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.legal import Count, OpenShare, legal
@@ -46,27 +45,12 @@ class _AsStrategy:
 
 
 class BestResponding:
-    """An owner that plays the best lie the audit finds.
+    """An owner that plays the best lie the audit finds, and searches again every so many days.
 
-    Parameters
-    ----------
-    every : int
-        Days between two searches.
-    max_plays : int
-        Of one search; up to 20 times as many more while a lie seems to pay and is not confirmed.
-    families : iterable of Family, Misreport, or object with report(truth, public), optional
-        The lies to try; by default the menu of the market.
-    confidence : float
-        Of a search: a lie is played only if it is confirmed to pay.
-    rng : Generator
-        Draws the worlds of the searches.
-
-    Attributes
-    ----------
-    strategy : Strategy
-        The current strategy.
-    found : list of (int, Deviation or None)
-        The lie that each search confirmed, with the number of days played before.
+    A search takes at most ``max_plays`` plays, and up to 20 times as many more while a lie seems to pay and is not
+    confirmed; a lie is played only if it is confirmed to pay, at this ``confidence``. It tries ``families``: each a
+    Family, a Misreport, or an object with report(truth, public); None: the menu of the market. ``rng`` draws the worlds
+    of the searches.
     """
 
     @legal
@@ -85,7 +69,7 @@ class BestResponding:
         self._families = None if families is None else list(families)
         self._rng = rng
         self.strategy: Strategy = Truthful()
-        self.found: list[tuple[int, Deviation | None]] = []
+        self.found: list[tuple[int, Deviation | None]] = []  # days played before each search, and the lie it confirmed
         self._days = 0
 
     def look(self, market: RepeatedMarket, played: PlayedDay, owner: str) -> None:
@@ -116,7 +100,7 @@ def _situation(market: RepeatedMarket, played: PlayedDay, place: int) -> Situati
     """Return the owner of one job among all other jobs, which report as they did."""
     jobs, job = played.day.jobs, played.day.jobs[place]
     others = [
-        Other.of(i, _as_reported(other, report))
+        Other.of(i, replace(other, truth=report))
         for i, (other, report) in enumerate(zip(jobs, played.reports, strict=True))
         if i != place
     ]
@@ -130,7 +114,3 @@ def _situation(market: RepeatedMarket, played: PlayedDay, place: int) -> Situati
         name=job.name,
         ahead=sum(other.truth.birth == job.truth.birth for other in jobs[:place]),
     )
-
-
-def _as_reported(job: Job, report: StatementOfWork) -> Job:
-    return replace(job, truth=report)

@@ -21,27 +21,7 @@ SHORT = {"ucb": "ucb1", "best-response": "best-responding"}  # as commands call 
 
 
 class LearningOwner(MarketAgent):
-    """An owner with jobs on many days.
-
-    Attributes
-    ----------
-    owner : str
-        Its name in the market.
-    rule : str
-        How it chooses, by name.
-    mind : Learning, BestResponding or Strategy
-        What chooses.
-    strategy : Strategy
-        How it reports on the current day.
-    choice : str
-        The name of that in the menu, or what the strategy is.
-    factor : float
-        By which it multiplies values; NaN if it lies about something else.
-    truth_probability : float
-        How likely it was to tell the truth that day.
-    utility, total_utility : float
-        Of the last day and of all days, credits.
-    """
+    """An owner with jobs on many days."""
 
     def __init__(
         self,
@@ -56,9 +36,11 @@ class LearningOwner(MarketAgent):
         self._market = market
         self.owner = market.owners[place]
         self.rule, self.mind = _mind(rule, market.menu, rng, horizon)
-        self.strategy: Strategy = Truthful()
+        self.strategy: Strategy = Truthful()  # of the current day
+        # The strategy's name in the menu, or what it is; by which it multiplies values (NaN if it lies about something
+        # else); how likely it was to tell the truth that day.
         self.choice, self.factor, self.truth_probability = TRUTH, 1.0, 1.0
-        self.utility = self.total_utility = 0.0
+        self.utility = self.total_utility = 0.0  # of the last day and of all days, credits
         self._draw: Draw | None = None
 
     @property

@@ -175,23 +175,10 @@ class RepeatedMarket:
     # -- plays -------------------------------------------------------------------------------------
 
     def play(self, day: Day, reports: Sequence[StatementOfWork], *, turns: bool = False) -> PlayedDay:
-        """Play a day.
+        """Play a day, with the reports of its jobs in the order of `reports`.
 
-        Parameters
-        ----------
-        day : Day
-            What happens.
-        reports : sequence of StatementOfWork
-            Job by job, as of `reports`.
-        turns : bool
-            Keep what `counterfactuals` need.
-
-        Raises
-        ------
-        InvalidReportError
-            If the mechanism refuses a report.
-        MechanismFault
-            If the mechanism raises anything else or breaks the protocol.
+        With ``turns`` it keeps what `counterfactuals` need. Raises InvalidReportError if the mechanism refuses a
+        report, and MechanismFault if it raises anything else or breaks the protocol.
         """
         kept: dict[int, Snapshot | None] = {place[0]: None for place in self._places(day).values()} if turns else {}
         events = self._play_on(self._opened(day), day, tuple(reports), 0, len(day.jobs), kept=kept)

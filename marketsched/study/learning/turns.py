@@ -68,27 +68,9 @@ class _Told:
 
 
 class OwnersTurns:
-    """A market in which the actions of some owners come from outside.
+    """A market in which the actions of some owners, entries of the menu, come from outside.
 
-    Parameters
-    ----------
-    setup : MarketSetup
-        Fresh; it is used up. Owners that are not in ``owners`` report as it says.
-    owners : collection of str
-        Whose jobs are reported by actions.
-    menu : ReportMenu or Bids
-        The actions.
-
-    Attributes
-    ----------
-    due : dict of str to list of int
-        By owner the places of the jobs that are born in the coming round; empty once the market is over.
-    over : bool
-        Whether all rounds are played.
-    earned : dict of str to float
-        By owner, what its jobs that left during the last turn have earned, credits.
-    outcomes : dict of str to dict
-        By owner, of its jobs that left during the last turn: figures as `OUTCOME` names them.
+    The setup is fresh, and used up; owners that are not in ``owners`` report as it says.
     """
 
     def __init__(self, setup: MarketSetup, owners: Collection[str], menu: ReportMenu | Bids) -> None:
@@ -106,6 +88,7 @@ class OwnersTurns:
         # Of each owner: its last action, last utility, sum of utilities, jobs over, jobs with a utility.
         self._past = np.zeros((len(own), 5))
         self._past[:, 0] = -1.0
+        # By owner, of its jobs that left during the last turn: credits earned; and figures as `OUTCOME` names them.
         self.earned: dict[str, float] = {}
         self.outcomes: dict[str, dict[str, float]] = {}
         self._actions: Mapping[str, float] = {}
@@ -196,6 +179,7 @@ class OwnersTurns:
             self._whole.play(min(coming - 1, self.public.horizon))
             for row, utility, payment, start in self._whole.over():
                 self.job_over(self._jobs_of[row], utility, payment, start)
+        # By owner, the places of the jobs that are born in the coming round; empty once the market is over.
         self.due = self._born.pop(self.market.round + 1, {}) if self.market.running else {}
 
     def observations(self, owners: Sequence[str]) -> NDArray[np.float32]:
