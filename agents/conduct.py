@@ -28,36 +28,16 @@ def nothing(job: Fate) -> Fate:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement that the owner submits.
+    """One statement that the owner submits."""
 
-    Parameters
-    ----------
-    round : int
-        Of its submission.
-    report : StatementOfWork
-        The submitted statement, born in ``round``.
-    nodes : int
-        Nodes without which it never completes.
-    name : str
-        Suffix of the owner's name in the market.
-    part : function of Fate
-        From what happens to the job to what happens to this statement; None: it has no work, and is not submitted.
-    counts : bool
-        False: the job is done without it.
-    identity : str
-        Suffix of the owner's name where another identity submits it.
-    withdrawn : int, optional
-        The round in which the owner takes it back, unless it has arrived before; None: never.
-    """
-
-    round: int
-    report: StatementOfWork
-    nodes: int
-    name: str = ""
-    part: Callable[[Fate], Fate | None] = whole
-    counts: bool = True
-    identity: str = ""
-    withdrawn: int | None = None
+    round: int  # of its submission
+    report: StatementOfWork  # born in that round
+    nodes: int  # without which it never completes
+    name: str = ""  # suffix of the owner's name in the market
+    part: Callable[[Fate], Fate | None] = whole  # from what happens to the job to what happens to it; None: no work
+    counts: bool = True  # False: the job is done without it
+    identity: str = ""  # suffix of the owner's name where another identity submits it
+    withdrawn: int | None = None  # the round in which it is taken back, unless it has arrived before; None: never
 
 
 @dataclass(frozen=True)
@@ -91,23 +71,10 @@ def plain(report: StatementOfWork, nodes: int) -> Conduct:
 class Attempt:
     """A conduct while it is played: its submissions, and their outcomes.
 
-    Parameters
-    ----------
-    name : str
-        Of the owner's job in the market.
-    job : Fate
-        What really happens to the job, which arrives.
-    owner : str, optional
-        Whose job it is; None: an owner known by the name of the job.
-    truth : StatementOfWork, optional
-        Of the job: on a cluster its shapes say what it makes of a booking.
-
-    Attributes
-    ----------
-    payment : float
-        Paid so far, credits.
-    worth : float
-        Of the completion, compared with the value curve: below 1 where a shape of smaller worth ran.
+    ``name`` is that of the owner's job in the market, ``job`` what really happens to it; it arrives. ``owner`` None: an
+    owner known by the name of the job. On a cluster the shapes of the ``truth`` say what the job makes of a booking.
+    ``payment`` is what was paid so far, credits; ``worth`` that of the completion, compared with the value curve: below
+    1 where a shape of smaller worth ran.
     """
 
     def __init__(

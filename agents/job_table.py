@@ -22,14 +22,6 @@ class JobTable(Sequence[Job]):
 
     It is a sequence of `Job`, equal to any other of equal jobs; a job may be made anew whenever it is looked at.
     Columns are read-only and have shape (n_jobs,).
-
-    Attributes
-    ----------
-    births, arrivals, durations, widths : ndarray of int
-        Rounds (arrival 0: it never arrives), and nodes.
-    names, owners : list of str
-    tags : tuple of str
-        Names of the tags that any job has, in the order of the jobs table.
     """
 
     @property

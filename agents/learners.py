@@ -60,23 +60,11 @@ class Draw(NamedTuple):
 
 
 class Learner(ABC):
-    """The frame of all learners.
+    """The frame of all learners, which choose among ``n_actions`` actions.
 
-    Parameters
-    ----------
-    n_actions : int
-        How many actions there are.
-    low, high : float
-        Every utility lies between them, credits.
-    horizon : int, optional
-        T, the rounds that will be played; None: not known, the learner is slower to settle.
-
-    Attributes
-    ----------
-    sees : "all" or "own"
-        The feedback of `learn`: utilities of all actions, or of its own.
-    rounds : int
-        How often it has learned.
+    Utilities lie between ``low`` and ``high``, credits. ``horizon`` is T, the rounds that will be played; None: not
+    known, the learner is slower to settle. ``sees`` tells the feedback of `learn`: utilities of all actions, or of its
+    own; ``rounds``, how often it has learned.
     """
 
     sees: ClassVar[Sees]

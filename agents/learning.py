@@ -38,10 +38,7 @@ TRUTH = "truth"
 class ReportMenu:
     """A few ways to report, by name; telling the truth, called "truth", is one of them.
 
-    Parameters
-    ----------
-    strategies : mapping of str to Strategy
-        In the order of the actions; if the truth is not there, it comes first.
+    ``strategies`` are in the order of the actions; if the truth is not there, it comes first.
 
     Raises
     ------

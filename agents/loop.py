@@ -116,11 +116,7 @@ class MarketLoop:
 
     ``now`` is the open round, ``entries`` has the statements in the market by name, in order of submission, ``load``
     the nodes busy in the round cleared last, and ``placed_now``, on a cluster, the bookings of jobs started in it.
-
-    Raises
-    ------
-    MechanismFault
-        From `advance`, `complete` and `close`, if the mechanism returns an event that is not legal.
+    `advance`, `complete` and `close` raise MechanismFault if the mechanism returns an event that is not legal.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:

@@ -240,11 +240,7 @@ class Combination(Misreport):
     """Several lies at once, each applied to the report of the one before.
 
     Size: the sum of the parts' sizes. At most one part, the last, goes beyond the model.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there are fewer than two parts, or one before the last goes beyond the model.
+    Fewer than two parts, or one before the last that goes beyond the model, are an InvalidParameterError.
     """
 
     parts: tuple[Misreport, ...]
@@ -253,7 +249,6 @@ class Combination(Misreport):
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Misreport:
-        """Return the combination of the parts."""
         parts = given.get("parts")
         if set(given) != {"parts"} or not isinstance(parts, (list, tuple)):
             raise InvalidParameterError(f"combination has {', '.join(given)}: expected a list of parts")
@@ -278,7 +273,6 @@ class Combination(Misreport):
         return {f"{i}.{name}": n for i, part in enumerate(self.parts) for name, n in part.neutral.items()}
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report of the last part."""
         for part in self.parts:
             truth = part.report(truth, public)
         return truth
@@ -302,15 +296,12 @@ class Combination(Misreport):
         return {f"{i}.{name}": pair for i, bounds in enumerate(own) for name, pair in bounds.items()}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the sum over the parts."""
         return sum(part.distance(truth, public) for part in self.parts)
 
     def words(self, truth: StatementOfWork) -> str:
-        """Say one part after the other."""
         return " and ".join(part.words(truth) for part in self.parts)
 
     def data(self) -> dict[str, Any]:
-        """Return the parts as plain data."""
         return {"kind": self.kind, "parts": [part.data() for part in self.parts]}
 
     def with_values(self, values: Mapping[str, float]) -> Self:
@@ -340,10 +331,7 @@ def restated(
 ) -> StatementOfWork:
     """Return ``truth`` with some of its parts replaced; points without probability, and checkpoint 0, are not reported.
 
-    Raises
-    ------
-    InvalidReportError
-        If no point is left, or if shapes, which stay, are not of this concurrency and these durations.
+    Raises InvalidReportError if no point is left, or if shapes, which stay, do not fit concurrency and durations.
     """
     if points is not None:
         points = [point for point in points if point.probability > LEAST]

@@ -40,11 +40,9 @@ class MoveDigit(Misreport):
     kind = "move-digit"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report of the other value."""
         return _with_highest(truth, public, truth.value.highest + self.steps * 10.0**-self.place)
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the change over the value."""
         return abs(self.steps) * 10.0**-self.place / max(truth.value.highest, 1e-12)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -70,12 +68,10 @@ class EndValue(Misreport):
         return round(max(k, 0 if self.ending else 1) * self.unit + self.ending, 9)
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report of the value on the way there."""
         highest = truth.value.highest
         return _with_highest(truth, public, highest + self.share * (self.target(truth) - highest))
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the change over the value."""
         return self.share * abs(self.target(truth) - truth.value.highest) / max(truth.value.highest, 1e-12)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -92,7 +88,6 @@ class AddStep(Misreport):
     kind = "add-step"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with the step."""
         if self.drop == 0:
             return truth
         last = last_useful_completion(truth, public.max_delay, public.horizon)
@@ -108,7 +103,6 @@ class AddStep(Misreport):
         return {"drop": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the drop."""
         return self.drop
 
     def words(self, truth: StatementOfWork) -> str:
@@ -127,7 +121,6 @@ class RewriteCurve(Misreport):
     kind = "rewrite-curve"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report in the other form."""
         last = last_useful_completion(truth, public.max_delay, public.horizon)
         highest, first = truth.value.highest, truth.birth + 1
         if last < first or self.form > 2:
@@ -154,7 +147,6 @@ class ClaimRestarts(Misreport):
     kind = "claim-restarts"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with the opposite."""
         return restated(truth, restarts=not truth.restarts)
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
@@ -173,7 +165,6 @@ class ClaimCheckpoints(Misreport):
     kind = "claim-checkpoints"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with these checkpoints."""
         return restated(truth, checkpoint=self.every)
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
@@ -198,7 +189,6 @@ class AddDuration(Misreport):
     kind = "add-duration"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with one case more."""
         points = list(truth.requirements)
         place = max(range(len(points)), key=lambda i: points[i].probability)
         heavy = points[place]
@@ -217,7 +207,6 @@ class AddDuration(Misreport):
         return {"share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the share that is moved."""
         return self.share if self.rounds else 0.0
 
     def words(self, truth: StatementOfWork) -> str:

@@ -54,7 +54,6 @@ class InflateConcurrency(Misreport):
     telling = 1
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with ``k`` nodes more of concurrency."""
         return restated(truth, concurrency=max(1, min(truth.concurrency + self.k, public.widest)))
 
     def check(self, truth: StatementOfWork, public: PublicInformation) -> None:
@@ -67,7 +66,6 @@ class InflateConcurrency(Misreport):
         return {"k": (1.0 - truth.concurrency, float(public.widest - truth.concurrency))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the nodes over those needed."""
         return abs(self.k) / truth.concurrency
 
     def words(self, truth: StatementOfWork) -> str:
@@ -112,7 +110,6 @@ class ScaleDuration(Misreport):
         return {"f": (1.0 / (2 * longest), max(1.0, top))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the change of the factor."""
         return abs(self.f - 1)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -132,7 +129,6 @@ class SpreadDuration(Misreport):
     kind = "spread-duration"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with less certain durations."""
         longest = public.max_duration or int(truth.law.durations.max()) + self.rounds
         points = []
         for r in truth.requirements:
@@ -145,7 +141,6 @@ class SpreadDuration(Misreport):
         return {"rounds": (0.0, float(public.max_duration or truth.law.durations.max())), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the rounds moved over S."""
         return self.share * self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
@@ -161,7 +156,6 @@ class ShiftArrival(Misreport):
     kind = "shift-arrival"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with other arrivals."""
         points = [
             Requirement(max(truth.birth, r.arrival + self.rounds), r.duration, r.probability, r.signal)
             for r in truth.requirements
@@ -172,7 +166,6 @@ class ShiftArrival(Misreport):
         return {"rounds": (-float(public.max_delay), float(public.max_delay))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the rounds over S."""
         return abs(self.rounds) / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
@@ -192,7 +185,6 @@ class SpreadArrival(Misreport):
     kind = "spread-arrival"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with less certain arrivals."""
         points = []
         for r in truth.requirements:
             points.append(Requirement(r.arrival, r.duration, r.probability * (1 - self.share), r.signal))
@@ -204,7 +196,6 @@ class SpreadArrival(Misreport):
         return {"rounds": (0.0, float(public.max_delay)), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the rounds moved over S."""
         return self.share * self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
@@ -223,7 +214,6 @@ class ScaleMass(Misreport):
     kind = "scale-mass"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with other probabilities."""
         if self.factor * float(truth.law.probabilities.sum()) > 1 + LEAST:
             raise InvalidReportError(f"probabilities times {self.factor:g}: expected a sum of at most 1")
         points = truth.requirements
@@ -263,7 +253,6 @@ class MoveMass(Misreport):
             raise InvalidParameterError(f"source = target = {self.source}: expected two points of the law")
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with probability moved."""
         points = truth.requirements
         moved = self.share * self._weight(truth)
         probabilities = [r.probability for r in points]
@@ -316,7 +305,6 @@ class LeaveOut(Misreport):
         super().__post_init__()
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report without these points."""
         if not self.points or self.points[-1] >= truth.law.arrivals.size:
             raise InvalidReportError(f"points {self.points}: expected some of 0 .. {truth.law.arrivals.size - 1}")
         left = [r.probability * (1 - self.share if i in self.points else 1.0) for i, r in enumerate(truth.requirements)]
@@ -328,7 +316,6 @@ class LeaveOut(Misreport):
         return {"share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the probability left out."""
         return self.share * sum(r.probability for i, r in enumerate(truth.requirements) if i in self.points)
 
     def words(self, truth: StatementOfWork) -> str:

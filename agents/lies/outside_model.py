@@ -19,12 +19,7 @@ class DelaySubmission(Misreport):
     Not a misreport of the statement, but of its time. Arrivals before the late submission are
     reported as arriving with it, which is what the platform will see; the law is not conditioned on
     what the owner learned while waiting. Values at completions ``>= true birth + max_delay`` stay 0.
-    Size: ``k / S``.
-
-    Parameters
-    ----------
-    k : int
-        Rounds of silence, >= 0.
+    Size: ``k / S``, both in rounds.
 
     Examples
     --------
@@ -66,7 +61,6 @@ class DelaySubmission(Misreport):
         return {"k": (0.0, float(min(public.max_delay - 1, public.horizon - truth.birth)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the rounds over S."""
         return self.k / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:

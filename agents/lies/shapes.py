@@ -49,7 +49,6 @@ class _OfShapes(Misreport):
         raise NotImplementedError
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with every shape changed."""
         made = [self.changed(shape, public) for shape in truth.shapes]
         return reshaped(truth, [shape for shape in made if shape is not None])
 
@@ -67,7 +66,6 @@ class LeaveOutShape(Misreport):
     kind = "leave-out-shape"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report without it."""
         _check_place(truth, self.shape)
         return reshaped(truth, truth.shapes[: self.shape] + truth.shapes[self.shape + 1 :])
 
@@ -87,7 +85,6 @@ class PutShapeFirst(Misreport):
     kind = "put-shape-first"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report in another order."""
         _check_place(truth, self.shape)
         shapes = truth.shapes
         return reshaped(truth, (shapes[self.shape], *shapes[: self.shape], *shapes[self.shape + 1 :]))
@@ -108,7 +105,6 @@ class LeaveOutKind(_OfShapes):
     kind = "leave-out-kind"
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
-        """Return the shape on the other kinds."""
         left = {kind: durations for kind, durations in shape.on.items() if kind != self.on}
         return replace(shape, on=left) if left else None
 
@@ -166,7 +162,6 @@ class StretchOnKind(_OfShapes):
     kind = "stretch-on-kind"
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
-        """Return the shape with other durations there."""
         if self.on not in shape.on:
             return shape
         return replace(shape, on={**shape.on, self.on: _times(shape.on[self.on], self.factor, public)})
@@ -224,7 +219,6 @@ class ScaleTasks(_OfShapes):
     kind = "scale-tasks"
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
-        """Return the shape with another number of tasks."""
         return replace(shape, tasks=max(1, round(shape.tasks * self.factor)))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -246,7 +240,6 @@ class TasksPerNode(_OfShapes):
     kind = "tasks-per-node"
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
-        """Return the shape with that limit."""
         return replace(shape, per_node=self.most)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -265,7 +258,6 @@ class AddDummyShape(Misreport):
     kind = "add-dummy-shape"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with one shape more."""
         if not truth.shapes or public.cluster is None:
             raise InvalidReportError(place="shapes", value=truth.shapes, legal="at least one, on a cluster")
         like = truth.shapes[0]
@@ -291,7 +283,6 @@ class ClaimWorth(Misreport):
     kind = "claim-worth"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with another worth of that shape."""
         _check_place(truth, self.shape)
         made = [replace(s, worth=self.worth) if i == self.shape else s for i, s in enumerate(truth.shapes)]
         return reshaped(truth, made)

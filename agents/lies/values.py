@@ -44,7 +44,6 @@ class ScaleValue(Misreport):
     telling = 0.5
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with every value multiplied by ``f``."""
         return restated(truth, value=_scaled(truth, public, self.f))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -54,7 +53,6 @@ class ScaleValue(Misreport):
         return {"f": (0.0, max(1.0, min(top, 20.0)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the change of the factor."""
         return abs(self.f - 1)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -73,7 +71,6 @@ class ShiftValue(Misreport):
     kind = "shift-value"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report with the curve moved up or down."""
         if self.credits == 0:
             return truth  # as it is, not as a table
         last = last_useful_completion(truth, public.max_delay, public.horizon)
@@ -91,7 +88,6 @@ class ShiftValue(Misreport):
         return {"credits": (-highest, max(room, 0.0))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the shift over the highest value."""
         return abs(self.credits) / truth.value.highest if truth.value.highest > 0 else abs(self.credits)
 
     def words(self, truth: StatementOfWork) -> str:
@@ -118,7 +114,6 @@ class ShiftDeadline(Misreport):
     telling = 12
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return ``truth`` with the value curve moved ``k`` rounds later."""
         return restated(truth, value=_shifted(truth, public, self.k))
 
     def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
@@ -126,7 +121,6 @@ class ShiftDeadline(Misreport):
         return {"k": (-float(public.max_delay), float(public.max_delay))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the shift over S."""
         return abs(self.k) / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:
@@ -142,7 +136,6 @@ class CutDeadline(Misreport):
     kind = "cut-deadline"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the report whose curve ends earlier."""
         last = last_useful_completion(truth, public.max_delay, public.horizon) - self.rounds
         if last <= truth.birth:
             raise InvalidReportError(f"{self.rounds} rounds are cut: expected some value to be left")
@@ -153,7 +146,6 @@ class CutDeadline(Misreport):
         return {"rounds": (0.0, float(max(0, last - truth.birth - 1)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
-        """Return the rounds over S."""
         return self.rounds / public.max_delay
 
     def words(self, truth: StatementOfWork) -> str:

@@ -23,11 +23,9 @@ class Withdraw(Misreport):
     kind = "withdraw"
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the truth."""
         return truth
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return the report and its withdrawal."""
         own = Statement(truth.birth, claim, truth.concurrency, withdrawn=truth.birth + self.after)
         return Conduct((own,), ("withdraw", self, claim))
 
@@ -52,11 +50,9 @@ class WithdrawTwin(Misreport):
     inside_model = False
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
-        """Return the truth."""
         return truth
 
     def conduct(self, claim: StatementOfWork, truth: StatementOfWork, public: PublicInformation) -> Conduct:
-        """Return the twin, its withdrawal, and the report of the job."""
         birth, nodes = truth.birth, truth.concurrency
         twin = Statement(birth, claim, nodes, "/twin", part=nothing, counts=False, withdrawn=birth + self.after)
         return Conduct((twin, Statement(birth, claim, nodes)), ("withdraw-twin", self, claim))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
 
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.searches.evaluation import Budget
@@ -87,22 +86,17 @@ class Purse:
         by_plays = 0.0 if self.plays is None else (self.spent + plays) / self.plays
         return min(1.0, max(by_plays, 0.0 if self.seconds is None else self.used / self.seconds))
 
-    def share(self, part: float) -> dict[str, Any]:
-        """Return this part of the remaining budget, as keywords of `search`."""
-        plays, seconds = self.plays_left, self.seconds_left
-        return {
-            "max_plays": None if plays is None else max(1, int(plays * part)),
-            "budget_seconds": None if seconds is None else seconds * part,
-        }
-
     def further(self, times: float) -> Budget:
         """Return a budget of so many times the plays of the whole, within the seconds that are left."""
         return Budget(None if self.plays is None else int(times * self.plays), self.seconds_left)
 
     def budget(self, part: float) -> Budget:
         """Return a budget of this part of the remainder."""
-        given = self.share(part)
-        return Budget(given["max_plays"], given["budget_seconds"])
+        plays, seconds = self.plays_left, self.seconds_left
+        return Budget(
+            None if plays is None else max(1, int(plays * part)),
+            None if seconds is None else seconds * part,
+        )
 
     def note(self, what: str, plays: int, budget: Budget | None = None) -> None:
         """Count the spent plays and seconds; record a part that the time limit ended."""

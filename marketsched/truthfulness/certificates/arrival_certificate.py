@@ -52,11 +52,8 @@ def certify_arrivals(
     Menus are compared under ``menu_lies`` >= 1 misreports, drawn by ``rng``, of as many owners as needed. Returns one
     row per owner whose job arrives and shows its duration then, with the columns of `certify_owners`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a report moves a menu, a job pays what its menu does not say, durations are hidden, no menu was seen, or
-        the mechanism changes what the theorem is about.
+    Raises InvalidParameterError if a report moves a menu, a job pays what its menu does not say, durations are hidden,
+    no menu was seen, or the mechanism changes what the theorem is about.
     """
     check_revealed(chosen)
     lies = _lies(setup, chosen, menu_lies, rng)

@@ -39,34 +39,16 @@ GHOST = 1e-9  # of a value: as good as nothing
 
 @dataclass(frozen=True, slots=True)
 class AllJobs:
-    """What an owner does with all of its jobs; what is not named is as in truth.
-
-    Attributes
-    ----------
-    family, words : str
-        What it is called.
-    reports : mapping of str to StatementOfWork
-        By job.
-    accounts : mapping of str to str
-        The account from which a job comes.
-    parts : mapping of str to a sequence of Statement
-        In place of a job.
-    late : mapping of str to int
-        Rounds by which the arrival of a job is later than it could be.
-    ghosts : mapping of str to StatementOfWork
-        What comes beside a job, at its arrival, and takes as long.
-    also : tuple of str
-        Jobs of another owner whose utility counts as well.
-    """
+    """What an owner does with all of its jobs, by job; what is not named is as in truth."""
 
     family: str
-    words: str
+    words: str  # what it is called
     reports: Mapping[str, StatementOfWork] = field(default_factory=dict)
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    parts: Mapping[str, Sequence[Statement]] = field(default_factory=dict)
-    late: Mapping[str, int] = field(default_factory=dict)
-    ghosts: Mapping[str, StatementOfWork] = field(default_factory=dict)
-    also: tuple[str, ...] = ()
+    accounts: Mapping[str, str] = field(default_factory=dict)  # from which a job comes
+    parts: Mapping[str, Sequence[Statement]] = field(default_factory=dict)  # in place of a job
+    late: Mapping[str, int] = field(default_factory=dict)  # rounds by which an arrival is later than it could be
+    ghosts: Mapping[str, StatementOfWork] = field(default_factory=dict)  # come beside a job, and take as long
+    also: tuple[str, ...] = ()  # jobs of another owner whose utility counts as well
 
 
 def conducts_of_all(

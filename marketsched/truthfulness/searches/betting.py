@@ -47,12 +47,7 @@ def mean_interval(x: ArrayLike, low: float, high: float, confidence: OpenShare) 
     """Return an interval that contains the mean with probability ``confidence``.
 
     ``x`` has shape (n,): independent values in [``low``, ``high``], and n may depend on the values seen before. Of
-    1 - ``confidence``, in (0, 1), each side has half.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a value is outside ``[low, high]``, or a number out of range.
+    1 - ``confidence``, in (0, 1), each side has half. InvalidParameterError: a value is not in that range.
 
     Examples
     --------
@@ -100,11 +95,7 @@ def lower_end(x: ArrayLike, low: float, failure: OpenShare, at: float = 0.0) -> 
 
     ``x`` has shape (n,): independent values >= ``low`` in the order in which they came; n may depend on the values seen
     before. ``failure`` is in (0, 1), ``at`` above ``low``: whether the mean exceeds it is what the stakes are best for.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a value is below ``low``, or a number out of range.
+    InvalidParameterError: a value is below ``low``.
 
     Examples
     --------

@@ -43,24 +43,12 @@ HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more w
 
 @dataclass(frozen=True, repr=False)
 class Claim:
-    """A lie of one owner that was scored on worlds of its own.
-
-    Attributes
-    ----------
-    situation : Situation
-        Whose.
-    deviation : Deviation
-        The lie, its gain, and whether that is confirmed.
-    truthful : float or None
-        Mean utility of the truth in the worlds of the race, credits; None: it was not played there.
-    detectable : float
-        The mean gain, as a share of the value, that these worlds would have confirmed with 90 % chance; inf: none.
-    """
+    """A lie of one owner that was scored on worlds of its own."""
 
     situation: Situation
-    deviation: Deviation
-    truthful: float | None
-    detectable: float
+    deviation: Deviation  # the lie, its gain, and whether that is confirmed
+    truthful: float | None  # mean utility of the truth in the race's worlds, credits; None: not played there
+    detectable: float  # the mean gain that would have been confirmed with 90 % chance, share of the value; inf: none
 
     @property
     def job(self) -> str:
