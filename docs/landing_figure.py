@@ -34,9 +34,9 @@ PANELS: tuple[
         "",
         "a log of a real cluster, durations hidden",
         {
-            "two-offers": ("two offers", (1.1, 87), "C0", "-", "o"),
-            "easy-backfill:order=class:kill=false": ("EASY by class", (1.17, 62), "C2", "-", "D"),
-            "easy-backfill:kill=false": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
+            "two-offers": ("two offers", (1.08, 73), "C0", "-", "o"),
+            "fair-turns": ("fair turns", (1.02, 95), "C2", "-", "D"),
+            "easy-backfill": ("EASY\nbackfilling", (0.72, 49), "0.35", ":", None),
         },
     ),
 )

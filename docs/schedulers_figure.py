@@ -14,10 +14,11 @@ from matplotlib.axes import Axes
 from marketsched import figure_style
 
 ROOT = Path(__file__).resolve().parent.parent
-LOADS = ("0.7", "1", "1.5")
+LOADS = ("0.7", "1")
 RULES = {  # column of the table: label, colour, marker; the first is drawn last
     "two-offers": ("two offers", "C0", "o"),
     "easy-backfill:order=class": ("EASY, three queues by class", "C2", "D"),
+    "fair-turns": ("fair turns", "C3", "p"),
     "credits": ("credits", "C1", "s"),
     "fair-share": ("fair share", "0.35", "^"),
     "easy-backfill": ("EASY, first come first served", "0.65", "v"),
@@ -43,7 +44,7 @@ def panel(axis: Axes, cells: CELLS, place: int) -> None:
     for order, (rule, (label, colour, marker)) in enumerate(RULES.items()):
         values = [rules[rule][place] for rules in cells.values()]
         axis.scatter(values, range(len(cells)), s=34, color=colour, marker=marker, label=label, zorder=9 - order)
-    axis.set(title=f"load {LOADS[place]}", xlim=(43, 101), ylim=(len(cells) - 0.5, -0.5))
+    axis.set(title=f"load {LOADS[place]}", xlim=(14, 102), ylim=(len(cells) - 0.5, -0.5))
     axis.set_yticks(range(len(cells)), list(cells))
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="x", color="0.92")
@@ -57,7 +58,7 @@ def main() -> None:
     for place, axis in enumerate(axes):
         panel(axis, cells, place)
     axes[1].set_xlabel("value delivered, % of the bound on the best schedule")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(RULES), frameon=False)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     fig.savefig(ROOT / "examples/figures/schedulers.png", dpi=130)
 
 
