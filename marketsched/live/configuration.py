@@ -25,13 +25,6 @@ HIGHEST_VALUE = 1e9  # credits: charges are kept as whole millionths in 64 bits
 MAY_CHANGE = ("requests_per_second",)  # of a market that is there: what no decision depends on
 UNLIMITED = "unlimited"
 ANNOUNCED_SHARE = 4  # one in so many of the nodes, by default the most that an owner announces
-BEFORE_FEES: dict[str, Any] = {  # what markets have that were made before these keys were known
-    "no_show_fee": 0.0,
-    "no_show_share": 0.0,
-    "announced_nodes": UNLIMITED,
-    "evicted_pay": "nothing",
-    "surprise_limit": 0.0,
-}
 
 
 class ManualClock(Strict):
@@ -134,8 +127,6 @@ class LiveConfig(ReplayConfig):
             before = stored.get(key)
             if key == "clock" and isinstance(before, Mapping) and before.get("first_round") and now["kind"] == "wall":
                 now = {"first_round": before["first_round"], **now}  # left out: as it was
-            if key in BEFORE_FEES and key not in self.model_fields_set:
-                continue
             if key not in MAY_CHANGE and now != before:
                 raise InvalidParameterError(place=key, value=now, legal=f"{before!r}, as this market was made with")
 
@@ -151,11 +142,6 @@ def live_config(config: LiveConfig | Mapping[str, Any] | str | PathLike[str]) ->
     if isinstance(config, Mapping):
         return validated(LiveConfig, dict(config), "config")
     return validated(LiveConfig, read_yaml(config), str(config))
-
-
-def stored_config(stored: Mapping[str, Any]) -> LiveConfig:
-    """Return the configuration that a database holds, also one that is older than some of the keys."""
-    return live_config({**BEFORE_FEES, **stored})
 
 
 def moment(text: str) -> datetime:

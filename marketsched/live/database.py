@@ -1,4 +1,4 @@
-"""The connection of a market's database: the writer, its locks, and the conversion of older tables.
+"""The connection of a market's database: the writer and its locks.
 
 One service writes at a time: a lock on the SQLite file itself, or an advisory lock held by the very connection that
 writes; both end when their holder ends, for any reason. Where a file system keeps no locks the table ``market`` still
@@ -17,12 +17,11 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, create_engine, event, func, inspect, select, text, update
+from sqlalchemy import Connection, Engine, bindparam, create_engine, event, inspect, select, text, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from marketsched.live import tables
-from marketsched.live.configuration import BEFORE_FEES
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
 LOCK_SECONDS = 2.0  # how long a predecessor that was killed may take to be noticed
@@ -73,7 +72,6 @@ class Database:
                     self._connection.rollback()
                     tables.metadata.create_all(self._connection)
                     self._connection.commit()
-                    self._migrate(self._connection)
                     self._take_over(self._connection)
             except BaseException:
                 self.close()
@@ -135,27 +133,6 @@ class Database:
             raise JournalError("another service has taken this market over", legal="one at a time")
         self._writer = self._writer or secrets.token_hex(16)
         connection.execute(update(tables.market).values(writer=self._writer))
-        connection.commit()
-
-    def _migrate(self, connection: Connection) -> None:
-        """Give older tables today's columns; what breaks off half-way is taken up again.
-
-        Format 1 becomes 2 here. The jobs that have gone, which format 3 has, are known when the journal was played.
-        """
-        market = tables.market
-        there = {column["name"] for column in inspect(connection).get_columns("market")}
-        for name, kind in (("writer", "VARCHAR(32)"), ("sealed_from", "BIGINT"), ("ended_from", "BIGINT")):
-            if name not in there:
-                connection.execute(text(f"ALTER TABLE market ADD COLUMN {name} {kind}"))
-        connection.commit()
-        if connection.execute(select(market.c.format)).scalar() != 1:
-            connection.rollback()
-            return
-        connection.execute(text("CREATE INDEX IF NOT EXISTS idempotency_by_seq ON idempotency (seq)"))
-        configuration = {**BEFORE_FEES, **connection.execute(select(market.c.configuration)).scalar_one()}
-        last = connection.execute(select(func.max(tables.journal.c.seq))).scalar() or 0
-        changes = {"configuration": configuration, "sealed_from": last + 1, "format": 2}
-        connection.execute(update(market).values(**changes))
         connection.commit()
 
     # -- connections and locks ----------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Table, bindparam, delete, func, select, update
@@ -24,9 +23,7 @@ READ_AT_ONCE = 2000  # rows
 SOUGHT_AT_ONCE = 500  # rows, by their numbers
 KEPT_SNAPSHOTS = 2
 COLUMNS = ("seq", "time", "round", "event", "by", "owner", "job", "body", "digest")  # of the journal
-READ_ON = 2  # an older format whose rows are read as today's: they have to be played once to bring it up to date
 HANGING = (tables.decisions, tables.ledger, tables.tokens, tables.idempotency, tables.ended)
-NEVER = 2**62  # the number of no row
 
 
 class Journal(Database):
@@ -34,12 +31,7 @@ class Journal(Database):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._sealed_from, self._ended_from, self._base = 1, 1, ""
-
-    @property
-    def older(self) -> bool:
-        """Whether the tables are of an older format, which does not know the jobs that have gone."""
-        return self._ended_from == NEVER
+        self._base = ""
 
     # -- the market ---------------------------------------------------------------------------------------
 
@@ -49,22 +41,20 @@ class Journal(Database):
             found = self.connection.execute(select(tables.market.c.format)).scalar()
             if found is None:
                 return None
-            if found != tables.FORMAT and not (found == READ_ON and self.writing):
-                legal = f"format {tables.FORMAT}" + (", which `live serve` brings it to" if found in (1, 2) else "")
+            if found != tables.FORMAT:
+                legal = f"format {tables.FORMAT}, or the version of marketsched that made it"
                 raise JournalError(f"the database has tables of format {found}", legal=legal)
             row = dict(self.connection.execute(select(tables.market)).mappings().one())
-            ended_from = NEVER if found == READ_ON and row["ended_from"] is None else row["ended_from"]
-            numbers = row["sealed_from"], ended_from
-            if not isinstance(row["configuration"], dict) or not all(isinstance(each, int) for each in numbers):
+            if not isinstance(row["configuration"], dict):
                 raise JournalError("the market's configuration is damaged", legal="what a service wrote")
-        self._sealed_from, self._ended_from, self._base = *numbers, _base(row)
+        self._base = _base(row)
         return row
 
     def make_market(self, name: str, configuration: Mapping[str, Any], created: str, version: str) -> None:
         """Enter the market itself."""
         row = {"id": 1, "name": name, "configuration": dict(configuration), "created": created, "version": version}
-        self._sealed_from, self._ended_from, self._base = 1, 1, _base(row)
-        more = {"format": tables.FORMAT, "checked": 0, "writer": self._writer, "sealed_from": 1, "ended_from": 1}
+        self._base = _base(row)
+        more = {"format": tables.FORMAT, "checked": 0, "writer": self._writer}
         with self._errors("the market cannot be made"), self.connection.begin():
             self.connection.execute(tables.market.insert(), row | more)
 
@@ -75,14 +65,12 @@ class Journal(Database):
 
     def seal(self, row: Row, before: str) -> str:
         """Return the digest of a row behind another one of digest ``before``; the chain begins with the market."""
-        before = _digest(before + self._base) if row.seq == self._sealed_from else before
-        without = () if row.seq >= self._ended_from else ("ended",) if row.seq >= self._sealed_from else BESIDE
-        return row.sealed(before, without=without)
+        return row.sealed(_digest(self._base) if row.seq == 1 else before)
 
     def check_seal(self, row: Row, before: str) -> None:
         """Raise JournalError unless a row's digest follows from its content and the digest ``before``."""
         if self.seal(row, before) != row.digest:
-            base = ", or the market's configuration," if row.seq == self._sealed_from else ""
+            base = ", or the market's configuration," if row.seq == 1 else ""
             raise JournalError(f"journal row {row.seq} ({row.event}){base} is not what was written: its digest differs")
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -123,20 +111,6 @@ class Journal(Database):
                 oldest = min(self.connection.execute(kept).scalars())
                 self.connection.execute(delete(tables.snapshots).where(tables.snapshots.c.seq < oldest))
         self.check_place()  # before anything is answered
-
-    def upgrade(self, ended: Iterable[LiveJob], row: Row, before: str) -> None:
-        """Bring an older format to today's: its jobs that have gone, and the event that says so, at once."""
-        rows = (job.kept() for job in ended)
-        self._ended_from = row.seq
-        row.digest = self.seal(row, before)
-        event_ = {name: getattr(row, name) for name in COLUMNS}
-        change = {"format": tables.FORMAT, "ended_from": row.seq}
-        with self._errors("the tables cannot be brought to today's format"), self.connection.begin():
-            self._pass_fence()
-            while some := list(islice(rows, READ_AT_ONCE)):
-                self.connection.execute(tables.ended.insert(), some)
-            self.connection.execute(tables.journal.insert(), event_)
-            self.connection.execute(update(tables.market).values(**change))
 
     def _write_changes(self, batch: Batch) -> None:
         if batch.balances:
@@ -295,7 +269,7 @@ class Journal(Database):
             after = rows[0].body.get("after") if rows and rows[0].event == "snapshot" else None
             if not isinstance(after, int) or not 0 <= after < found.seq:
                 raise JournalError(f"the snapshot of journal row {found.seq} has no such row")
-            for row in rows + self.row([self._sealed_from]):
+            for row in rows + self.row([1]):
                 self.check_seal(row, self._digest_of(row.seq - 1))
             return rows[0], self._digest_of(after), bytes(found.state)
 

@@ -15,8 +15,7 @@ from typing import Any
 from marketsched import __version__
 from marketsched.live.aside import Aside
 from marketsched.live.clock import Clock
-from marketsched.live.configuration import BEFORE_FEES, LiveConfig, live_config, stored_config, utc_text
-from marketsched.live.job import LiveJob
+from marketsched.live.configuration import LiveConfig, live_config, utc_text
 from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.market_view import market_view
@@ -26,7 +25,6 @@ from marketsched.live.rows import Batch, Row
 from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, key_in, made_by, seal_of
 from marketsched.live.tokens import Tokens, check_new_file, new_private_file
 from marketsched.live.turn import Turn
-from marketsched.live.upgrading import upgrade
 from marketsched.live.walking import Walk
 from marketsched.mechanisms.errors import InvalidParameterError
 
@@ -132,11 +130,9 @@ class KeptMarket:
             self.journal.make_market(config.name, config.stored(), made, __version__)
             self.config, self.created = config, made
         else:
-            stored = stored_config(known["configuration"])
+            stored = live_config(known["configuration"])
             if config is not None:
                 config.check_same(stored.stored())
-                kept = {key: getattr(stored, key) for key in BEFORE_FEES}
-                config = config.model_copy(update=kept)
             self.config, self.created = config or stored, known["created"]
         self.clock = make_clock(self.config, self.created)
         return known is None
@@ -145,10 +141,7 @@ class KeptMarket:
         """Make the market from its journal."""
         self.recent.clear()
         self.aside = None  # what is under way is entered when it is done
-        ended: list[LiveJob] | None = [] if self.journal.older else None
-        played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, ended=ended, key=self._key)
-        if ended is not None:
-            self.recent.append(upgrade(self.journal, played, ended, utc_text_now()))
+        played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, key=self._key)
         self.market: LiveMarket = played.market
         self.last_seq, self.last_digest, self._counts = played.seq, played.digest, played.counts
         self.snapshots.last = played.snapshot

@@ -118,7 +118,7 @@ class LiveMarket(LiveState):
             job.may_run = job.booked(self.round, signal)
             if not job.announced(self.round, signal):
                 job.reason = unannounced(job, signal)
-        elif not self._replayer.knows(name):  # journals of older versions hold arrivals of jobs that had gone
+        elif not self._replayer.knows(name):  # it has gone
             return Applied([], [])
         line = {key: event[key] for key in ("job", "signal", "duration") if key in event}
         self.reported.append({"round": self.round, "event": "arrive", **line})
@@ -246,8 +246,6 @@ class LiveMarket(LiveState):
 
     def _snapshot(self, event: Event) -> Applied:
         return Applied([], [])
-
-    _upgrade = _snapshot  # rows about the journal itself
 
     def _turns(self, job: LiveJob, state: str) -> None:
         """Let a job be in another state, and let go of it if that is its last one."""

@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from marketsched.config.strict_yaml import dump_yaml
 from marketsched.live.accounts import DEPOSITS, MARKET
-from marketsched.live.configuration import LiveConfig, stored_config
+from marketsched.live.configuration import LiveConfig, live_config
 from marketsched.live.database import JournalError
-from marketsched.live.job import LiveJob
 from marketsched.live.journal import Journal
 from marketsched.live.machine import Applied, LiveMarket
 from marketsched.live.rows import Row, beside_of_ended
@@ -48,25 +47,20 @@ def play_journal(
     recent: deque[Row] | None = None,
     *,
     whole: bool = False,
-    ended: list[LiveJob] | None = None,
     key: bytes | None = None,
 ) -> PlayedJournal:
     """Play a journal from its last snapshot if the present code made that snapshot, else from its first row.
 
     ``recent`` gets the rows that are played, and keeps the last ones of them. ``whole``: a snapshot is not used.
-    ``ended`` gets the jobs that have left, which are then not compared with the table of ended jobs: journals of older
-    formats have none. A snapshot without the seal of ``key`` is passed over. Raises JournalError if a row does not
+    A snapshot without the seal of ``key`` is passed over. Raises JournalError if a row does not
     follow from the rows before it; the message names the first such row.
     """
     played = None if whole else _from_snapshot(config, journal, key)
     played = played or PlayedJournal(LiveMarket(config))
     for row in journal.rows(played.seq):
         applied = _applied(played, row)
-        if ended is not None:
-            ended += applied.ended
-        else:
-            gone = [beside_of_ended(job.kept()) for job in applied.ended]
-            _compare(row, "ended job", sorted(row.beside["ended"]), sorted(gone))
+        gone = [beside_of_ended(job.kept()) for job in applied.ended]
+        _compare(row, "ended job", sorted(row.beside["ended"]), sorted(gone))
         journal.check_seal(row, played.digest)
         played.seq, played.digest = row.seq, row.digest
         played.counts += row.counts
@@ -142,7 +136,7 @@ def check_market(url: str) -> PlayedJournal:
             known = journal.market()
             if known is None:
                 raise JournalError("the database holds no market")
-            played = play_journal(stored_config(known["configuration"]), journal, whole=True)
+            played = play_journal(live_config(known["configuration"]), journal, whole=True)
             check_snapshot(journal)
     finally:
         journal.close()
@@ -236,7 +230,7 @@ def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> It
         known = journal.market()
         if known is None:
             raise JournalError("the database holds no market")
-        config = stored_config(known["configuration"])
+        config = live_config(known["configuration"])
         if what == "config":
             yield dump_yaml(config.for_replay()).rstrip()
         elif what == "events":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,11 +45,11 @@ class Row:
         own = {"journal": 1, "decisions": len(self.decisions), "ledger": len(self.postings)}
         return Counter({**own, **beside, "ended": len(self.beside["ended"])})
 
-    def sealed(self, before: str, *, without: Collection[str] = ()) -> str:
-        """Return the digest of this row behind one of digest ``before``, ``without`` some of what stands beside it."""
+    def sealed(self, before: str) -> str:
+        """Return the digest of this row behind one of digest ``before``."""
         head = [self.seq, self.time, self.round, self.event, self.by, self.owner, self.job]
         content = [before, *head, self.body, self.decisions, [list(posting) for posting in self.postings]]
-        beside = {kind: sorted(rows) for kind, rows in self.beside.items() if rows and kind not in without}
+        beside = {kind: sorted(rows) for kind, rows in self.beside.items() if rows}
         content += [beside] if beside else []
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -88,9 +88,3 @@ def beside_of_ended(row: Mapping[str, Any]) -> list[Any]:
     """Return a row of the table ``ended`` as the digest of its event covers it."""
     known = [row[key] for key in ("job", "owner", "state", "submitted")]
     return [*known, json.dumps(row["body"], sort_keys=True)]
-
-
-def note_ended(digest: Any, row: Row) -> None:
-    """Let a running digest (``hashlib``) take in the jobs that a row ended."""
-    for entry in sorted(row.beside["ended"]):
-        digest.update(json.dumps(entry).encode())

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
 
-FORMAT = 3  # of these tables; a service brings a database of an older format to it, and refuses a newer one
+FORMAT = 3  # of these tables; a service refuses a database of another one
 
 metadata = MetaData()
 
@@ -38,8 +38,6 @@ market = Table(
     Column("format", Integer, nullable=False),
     Column("checked", BigInteger, nullable=False),  # how often it was written
     Column("writer", String(32)),  # who writes: a service that finds another one here writes nothing
-    Column("sealed_from", BigInteger),  # the first row whose digest covers tokens and answers, too
-    Column("ended_from", BigInteger),  # the first row whose digest covers the jobs it ended, too
 )
 journal = Table(
     "journal",

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from scipy import stats
 
-from live_tools import PLAIN, check_journal, refused, sow
+from live_tools import check_journal, refused, sow
 from marketsched.live import calls
 from marketsched.live.announcements import go_on, too_long, watch
-from marketsched.live.configuration import BEFORE_FEES, live_config, stored_config
+from marketsched.live.configuration import live_config
 from marketsched.live.job import LiveJob
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
@@ -269,12 +269,3 @@ def test_announcements_have_a_limit_by_default(market_of):
     market = market_of("eve", announced_nodes=None)
     market.submit("eve", ghost(5, 0.5))
     refused(EventError, market.submit, "eve", ghost(5, 0.5))
-
-
-def test_markets_that_were_made_before_keep_their_rules():
-    stored = {**PLAIN}
-    del stored["announced_nodes"]
-    found = stored_config(stored)
-    assert {key: getattr(found, key) for key in BEFORE_FEES} == BEFORE_FEES
-    made = live_config(stored).stored()
-    assert stored_config(made).stored() == made and made["evicted_pay"] == "used"

@@ -1,6 +1,5 @@
-"""One writer, a chain over everything that is answered, older databases, and nothing written before all is checked."""
+"""One writer, a chain over everything that is answered, and nothing written before all is checked."""
 
-import hashlib
 import json
 import os
 import secrets
@@ -19,7 +18,6 @@ from marketsched.live.clock import Clock
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
 from marketsched.live.principal import Principal
-from marketsched.live.rows import BESIDE
 from marketsched.live.service import LiveService, Repeatable
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
@@ -195,67 +193,6 @@ def test_where_locks_do_not_hold_the_first_writes_nothing_more(tmp_path, monkeyp
     first.stop()
     second.stop()
     assert [row.job for row in check_journal(f"{tmp_path}/m.db")][-1] == "ann.kept"
-
-
-def as_format(path, number):
-    """Turn a database into one of older tables: 1 had only events in its digests, 2 no jobs that have gone."""
-    journal = Journal(str(path))
-    journal.open()
-    journal.market()
-    rows, digests, before = list(journal.rows()), {}, journal._base
-    before = hashlib.sha256(before.encode()).hexdigest() if number == 2 else ""
-    for row in rows:
-        before = digests[row.seq] = row.sealed(before, without=BESIDE if number == 1 else ("ended",))
-    journal.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for seq, digest in digests.items():
-            connection.execute("update journal set digest = ? where seq = ?", (digest, seq))
-        connection.execute(f"update market set format = {number}")
-        connection.execute("alter table market drop column ended_from")
-        for table in ("ended", "snapshots"):
-            connection.execute(f"drop table {table}")
-        if number == 1:
-            configuration = json.loads(connection.execute("select configuration from market").fetchone()[0])
-            del configuration["no_show_fee"]
-            connection.execute("update market set configuration = ?", (json.dumps(configuration),))
-            connection.execute("alter table market drop column writer")
-            connection.execute("alter table market drop column sealed_from")
-            connection.execute("drop index idempotency_by_seq")
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_market_of_older_tables_goes_on(number, tmp_path):
-    path = tmp_path / "m.db"
-    before = populated(path)
-    known, shown = state(before.market), ask(before, calls.job(OPERATOR, "ann.2"))
-    before.stop()
-    as_format(path, number)
-    reader = Journal(str(path))
-    reader.open(writing=False)
-    assert f"format {number}" in str(refused(JournalError, reader.market))
-    reader.close()
-    again = LiveService(str(path), PLAIN)  # with the same file of configuration, too
-    again.start()
-    fee = 0.0 if number == 1 else 1.0
-    assert state(again.market) == known and again.config.no_show_fee == fee
-    assert ask(again, calls.job(OPERATOR, "ann.2")) == shown and shown["state"] == "completed"
-    last = again.last_seq
-    assert [row.event for row in again.recent][-1] == "upgrade" and again.recent[-1].body["format"] == 3
-    assert ask(again, calls.submit(ANN, {"sow": sow(1, 1)}), KEYS[0])["job"] == "ann.1" and again.last_seq == last
-    ask(again, calls.submit(ANN, {"sow": sow(3, 1)}), "third")
-    again.stop()
-    for whole in (True, False):
-        LiveService(str(path), check_all=whole).stop()
-    check_journal(str(path))
-    whole = path.read_bytes()
-    for change in ("state = 'evicted'", "body = replace(body, 'done', 'fail')"):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(f"update ended set {change} where job = 'ann.2'")
-        assert "row" in str(refused(JournalError, LiveService, str(path)))
-        path.write_bytes(whole)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("update idempotency set answer = replace(answer, 'ann.3', 'ann.9') where key = 'third'")
-    assert f"row {last + 1} (submit)" in str(refused(JournalError, LiveService, str(path)))
 
 
 @pytest.mark.parametrize(
