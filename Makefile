@@ -43,7 +43,7 @@ browser: $(VENV)/.browser ## the tests of the dashboard and of a live market's p
 
 # The tests of the rooms that hold kernels, and of replay, which drives those of the mechanisms; a test of imports
 # holds that no room with a kernel is missing.
-KERNELS := tests/agents/test_whole_markets.py tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/results/test_overtaking.py tests/worlds/logs tests/cores
+KERNELS := tests/agents/test_whole_markets.py tests/mechanisms tests/relaxed_lp tests/play tests/truthfulness/certificates tests/results/test_overtaking.py tests/recorded tests/worlds/logs tests/cores
 
 # Plain kernels index NumPy arrays, which refuse what lies outside: bounds checks are for the tests left out there.
 kernels: $(VENV)/.test ## tests that reach kernels once more: kernels as plain Python, else compiled with bounds checks

@@ -107,6 +107,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "sweep": "marketsched.results.sweep_kind:SweepKind",
         "mechanisms": "marketsched.results.mechanisms_kind:MechanismsKind",
         "loads": "marketsched.results.loads_kind:LoadsKind",
+        "waits": "marketsched.results.recorded_waits_kind:RecordedWaitsKind",
     },
     "command": {
         "run": "marketsched.show.commands.run:run",
@@ -116,6 +117,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "learn": "marketsched.show.commands.learn:learn",
         "sweep": "marketsched.show.commands.sweep:sweep",
         "report": "marketsched.show.commands.report:report",
+        "waits": "marketsched.show.commands.waits:waits",
         "replay": "marketsched.show.commands.replay:replay",
         "scenarios": "marketsched.show.commands.scenarios:scenarios",
         "traces": "marketsched.show.commands.traces:traces_app",

@@ -33,6 +33,7 @@ from marketsched.mechanisms.promises import truth_verdict
 from marketsched.mechanisms.registry import builder_of
 from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
+from marketsched.recorded.waits import waits_of
 from marketsched.results.overtaking import waits_figures
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
@@ -206,6 +207,12 @@ class MechanismContest:
             "schedule": schedule_table(record, RECORDED, last, length, NOTHING_TAKEN_BACK),
         }
 
+    def _why_jobs_waited(self) -> str:
+        """Return the causes of all waiting that the log records, in a sentence; empty where nobody waited."""
+        workload = self._base.workload
+        log, name = workload.recipe().read(self._data)
+        return str(waits_of(log, name, nodes=workload.capacity).meta.get("waits", ""))
+
     def _pairs(self, played: Mapping[str, tuple[pd.DataFrame, NDArray[np.float64]]], seed: int) -> list[pd.DataFrame]:
         """Return what owners wait and get under each mechanism and under the rival."""
         second = played[str(self.rival)][0]
@@ -228,6 +235,8 @@ class MechanismContest:
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
         about = {"against": self.rival, "optimum_seconds": self._seconds, "round_seconds": found["lengths"][0]}
         about |= {"windows": self.windows} if self.windows > 1 else {}
+        if any(row["mechanism"] == RECORDED for row in found["runs"]):
+            about["waits"] = self._why_jobs_waited()
         return {**about, "workload": dict(found["notes"][0]), **drawn}
 
 

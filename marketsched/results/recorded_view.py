@@ -27,15 +27,14 @@ def recorded_sentences(result: Result) -> list[str]:
         for table in (result.runs, result.waits[result.waits["by"] == "all"])
     ]
     runs, waits = (table.select_dtypes("number").mean() for table in of_windows)
-    mean = waits["wait_rounds"] * result.meta["round_seconds"] / 3600
-    middle, tenth = _time(runs["median_wait_hours"]), _time(runs["q90_wait_hours"])
-    longest = _time(of_windows[0]["longest_wait_hours"].max())
+    hours = waits["wait_rounds"] * result.meta["round_seconds"] / 3600
+    longest = of_windows[0]["longest_wait_hours"].max()
+    ran = as_it_ran(hours, runs["median_wait_hours"], runs["q90_wait_hours"], longest, runs["utilisation_open"])
     free = runs["wait_with_nodes_free"]
-    found = [
-        f"As it ran, jobs waited {_time(mean)} on average (half of them at most {middle}, a tenth more than {tenth}, "
-        f"one {longest}), with {runs['utilisation_open']:.0%} of the nodes busy"
-        + (f"; {free:.0%} of this waiting was while enough nodes were free." if math.isfinite(free) else ".")
-    ]
+    said = [result.meta["waits"]] if result.meta.get("waits") else []
+    if math.isfinite(free) and not said:
+        ran = f"{ran}; {free:.0%} of this waiting was while enough nodes were free"
+    found = [f"{ran}.", *said]
     if runs["beyond"] > 0:
         over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here"
         found += [f"{over}: no bound speaks of it."] if not math.isfinite(rows[RECORDED]["welfare_share"]) else []
@@ -52,6 +51,14 @@ def recorded_sentences(result: Result) -> list[str]:
         f"Fidelity: {judge} on these nodes gives {row['fidelity_ratio']:.2g} of the recorded mean wait, typical factor "
         f"{row['fidelity_factor']:.1f}, {row['fidelity_near']:.0%} of jobs within 15 min{ranks}: {believed}.",
     ]
+
+
+def as_it_ran(mean: float, median: float, tenth: float, longest: float, utilisation: float) -> str:
+    """Say how long jobs of a recorded schedule waited, hours, without a full stop."""
+    return (
+        f"As it ran, jobs waited {_time(mean)} on average (half of them at most {_time(median)}, "
+        f"a tenth more than {_time(tenth)}, one {_time(longest)}), with {utilisation:.0%} of the nodes busy"
+    )
 
 
 def _time(hours: float) -> str:

@@ -63,7 +63,7 @@ def test_the_schedule_of_a_simulated_queue_is_found_again(runs, tmp_path):
     figures = [rows["easy-backfill"][f"fidelity_{name}"] for name in ("ratio", "factor", "near", "ranks")]
     assert figures == pytest.approx([1.0] * 4)
     assert rows["first-come"]["fidelity_near"] < 1 and rows["first-come"]["fidelity_factor"] > 1
-    assert "gives 1 of the recorded mean wait, typical factor 1.0, 100% of jobs" in recorded_sentences(result)[1]
+    assert "gives 1 of the recorded mean wait, typical factor 1.0, 100% of jobs" in recorded_sentences(result)[2]
 
 
 def test_a_record_beyond_the_machine_has_no_share_of_a_bound(runs, tmp_path):

@@ -41,6 +41,9 @@ class JobLog:
         Rows that were left out or put in order, by the reason.
     warnings : tuple of str
         What the log says of its jobs that is not honoured, and what it does not say, a sentence each.
+    monday_s : float
+        The midnight before a Monday where the machine stands, on the clock of ``submit_s``; by default as of a clock
+        that counts from 1970 in that zone.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -48,6 +51,7 @@ class JobLog:
     nodes: int | None = None
     counted: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    monday_s: float = 4 * 86_400.0
 
     @classmethod
     def of(

@@ -11,6 +11,7 @@ from marketsched.mechanisms.randomness import Rng
 from marketsched.worlds.logs import FORMATS, LogFormat, class_name
 from marketsched.worlds.logs.columns import AnyColumns
 from marketsched.worlds.logs.formats import find_log, read_log
+from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
 from marketsched.worlds.logs.rule import AnyRule, LogRule
 from marketsched.worlds.traces.catalogue import TRACES
@@ -73,10 +74,14 @@ class LogFile:
 
     def build(self, rng: Rng, data: Source) -> Workload:
         """Return the workload; see `marketsched.worlds.logs.market.market_of`."""
-        path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
         window = Window(**{each.name: getattr(self, each.name) for each in fields(Window)})
-        log = read_log(path, self.kind, self.columns, self.strict)
-        return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=path.name)
+        log, name = self.read(data)
+        return market_of(log, window, LogRule(**(self.rule or {})), rng=rng, name=name)
+
+    def read(self, data: Source) -> tuple[JobLog, str]:
+        """Return the log, and the name of its file."""
+        path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
+        return read_log(path, self.kind, self.columns, self.strict), path.name
 
 
 def _kind(kind: str, form: LogFormat) -> type[LogFile]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.traces.faults import Fault, left_out, none_can_be_read
@@ -13,6 +16,7 @@ from marketsched.worlds.traces.tables import open_lines
 PARTS = (2, 3, 4)  # codes of status: a part of a run that goes on, and the last part of one
 SUMMED_UP = "rows left out: parts of a run that has a line of its own"
 _MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
+_CLOCK = re.compile(rb";\s*(UnixStartTime|TimeZoneString):\s*(\S+)")
 _THANKS = re.compile(rb";\s*Acknowledge:\s*(\S.*)")
 
 
@@ -36,6 +40,7 @@ def swf_log(path: Path, strict: bool = False) -> JobLog:
         table, counted[SUMMED_UP] = table[~part], int(part.sum())
     table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
     table["start_s"] = table["submit_s"] + table["wait_s"]
+    clock: dict[bytes, str] = {}
     machine, thanks = None, "a log in Standard Workload Format"
     with open_lines(path) as file:
         for line in file:
@@ -43,8 +48,22 @@ def swf_log(path: Path, strict: bool = False) -> JobLog:
                 break
             if found := _MACHINE.match(line):  # processors are what is counted, wherever both are named
                 machine = int(found[2]) if found[1] == b"MaxProcs" or machine is None else machine
+            elif found := _CLOCK.match(line):
+                clock[found[1]] = found[2].decode("utf-8", "replace")
             elif found := _THANKS.match(line):
                 thanks = (
                     f"a log in Standard Workload Format, with thanks to {found[1].decode('utf-8', 'replace').strip()}"
                 )
-    return JobLog.of(table, thanks, machine or None, counted)
+    log = JobLog.of(table, thanks, machine or None, counted)
+    return replace(log, monday_s=_monday(log, clock))
+
+
+def _monday(log: JobLog, clock: dict[bytes, str]) -> float:
+    """Return a Monday's midnight on the clock of a log, by what its header says of it."""
+    try:
+        began = int(clock[b"UnixStartTime"])
+        middle = datetime.fromtimestamp(began + log.table["submit_s"].median(), ZoneInfo(clock[b"TimeZoneString"]))
+    except (KeyError, ValueError, OSError, OverflowError):  # an unknown zone is a KeyError
+        return log.monday_s
+    offset = middle.utcoffset()
+    return log.monday_s - began - (offset.total_seconds() if offset else 0.0)
