@@ -18,21 +18,10 @@ from marketsched.mechanisms.realised import RealisedJobs
 
 
 def bound_by_round(jobs: RealisedJobs, capacity: int, prices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the bound on the welfare of all that is done by the end of rounds 1 .. T.
+    """Return the bound on the welfare of all that is done by the end of rounds 1 .. T, credits, shape (T,).
 
-    Parameters
-    ----------
-    jobs : RealisedJobs
-        What really happens.
-    capacity : int
-        C, nodes; wider jobs are left out, for no schedule runs them.
-    prices : ndarray of float, shape (T,)
-        Credits per node and round, >= 0; round 1 first.
-
-    Returns
-    -------
-    ndarray of float, shape (T,)
-        Credits, non-decreasing.
+    ``capacity`` is C, nodes; wider jobs are left out, for no schedule runs them. ``prices`` are credits per node and
+    round, >= 0, of shape (T,), round 1 first.
     """
     before = np.concatenate([[0.0], np.cumsum(prices)])  # before[t]: of rounds 1 .. t
     growth = np.zeros(jobs.horizon + 1)

@@ -71,9 +71,9 @@ def _component(name: str) -> Component:
     def part(market: Market) -> Any:
         import solara
 
-        from marketsched.dashboard.figures import figure  # the extra `viz`
+        from marketsched.dashboard.figures import FIGURES  # matplotlib
 
-        drawn = figure(seen(market), name)
+        drawn = FIGURES[name](seen(market))
         with solara.Column() as column:
             solara.Text(PARTS[name], style={"font-weight": "bold"})
             if drawn:

@@ -10,7 +10,6 @@ import io
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -61,29 +60,13 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """The figures of one frame, each an SVG element, or '' where there is nothing to draw."""
-
-    load: str = ""
-    prices: str = ""
-    welfare: str = ""
-    utilities: str = ""
-    story: str = ""
-
-
-def pictures(view: MarketView | None, story: Story | None) -> Pictures:
-    """Draw all figures of a market and of the job that is looked at."""
+def pictures(view: MarketView | None, story: Story | None) -> dict[str, str]:
+    """Draw all figures of a market and of the job that is looked at, '' where there is nothing to draw."""
     if view is None:
-        return Pictures()
-    market = (_load_figure(view), _price_figure(view), _welfare_figure(view), utility_figure(view))
-    return Pictures(*market, "" if story is None else _story_figure(story))
-
-
-def figure(view: MarketView, name: str) -> str:
-    """Draw one figure of a market, by its name in `Pictures`."""
-    draw = {"load": _load_figure, "prices": _price_figure, "welfare": _welfare_figure, "utilities": utility_figure}
-    return draw[name](view)
+        return {}
+    return {name: draw(view) for name, draw in FIGURES.items()} | (
+        {} if story is None else {"story": _story_figure(story)}
+    )
 
 
 def _load_figure(view: MarketView) -> str:
@@ -162,7 +145,7 @@ def _welfare_figure(view: MarketView) -> str:
     return _svg("welfare", draw)
 
 
-def utility_figure(view: MarketView) -> str:
+def _utility_figure(view: MarketView) -> str:
     """Draw the utility of an average owner of each strategy, with 95 % intervals at the last round."""
 
     def draw(axes: Axes) -> None:
@@ -178,6 +161,9 @@ def utility_figure(view: MarketView) -> str:
         _legend(axes, 2)
 
     return _svg("utilities", draw)
+
+
+FIGURES = {"load": _load_figure, "prices": _price_figure, "welfare": _welfare_figure, "utilities": _utility_figure}
 
 
 def _story_figure(story: Story) -> str:

@@ -7,7 +7,7 @@ it shows the newest `Frame`, and hands the visitor's wishes to the `Player`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,25 @@ from solara.server.kernel_context import get_current_context
 from marketsched.config.owner_mix import LIES
 from marketsched.config.scenario import Scenario
 from marketsched.dashboard.descriptions import HELP, bound_rows, group_rows, numbers, sentences, start_rows, state
-from marketsched.dashboard.figures import Pictures, pictures
+from marketsched.dashboard.figures import pictures
 from marketsched.dashboard.player import Frame, Player
 from marketsched.dashboard.settings import Form, Settings, first_form, read_form
 from marketsched.mechanisms.registry import mechanism_names
 
 MOST_TYPED = 200  # characters
 LOADS = (20, 300, 10)  # per cent: lowest and highest on the slider, and its step
+LABELS = {
+    "mechanism": "Mechanism",
+    "capacity": "Capacity, nodes",
+    "load": "Load, % of the scenario's jobs",
+    "liars": "Owners who lie, %",
+    "lie": "How they lie",
+    "amount": "By how much",
+    "seed": "Seed",
+    "rounds": "Rounds per step",
+}
+STARTS = ("start", "value", "price", "failure", "expected surplus")
+GROUPS = ("strategy", "owners", "jobs", "completed", "credits per owner")
 
 
 @dataclass
@@ -42,10 +54,10 @@ class Serving:
 
 @dataclass(frozen=True)
 class ShownFrame:
-    """A frame, and its figures."""
+    """A frame, and its figures as SVG by name."""
 
     frame: Frame = field(default_factory=Frame)
-    figures: Pictures = field(default_factory=Pictures)
+    figures: dict[str, str] = field(default_factory=dict)
 
 
 SERVED = Serving()
@@ -61,7 +73,7 @@ def Page() -> None:
     first = solara.use_memo(lambda: first_form(scenario, SERVED.seed), [])
     form, set_form = solara.use_state(first)
     shown, set_shown = solara.use_state(ShownFrame())
-    wanted_job, set_wanted_job = solara.use_state("")
+    job, set_job = solara.use_state("")
     player = solara.use_ref(None)
 
     def begin() -> Callable[[], None]:
@@ -85,7 +97,7 @@ def Page() -> None:
 
     solara.use_effect(begin, [])
     wished, faults = read_form({**form, "rounds": first["rounds"]})
-    _, step_faults = read_form({**first, "rounds": form["rounds"]})
+    step, step_faults = read_form({**first, "rounds": form["rounds"]})  # other controls may be half typed
     frame = shown.frame
 
     def set_control(control: str, value: object) -> None:
@@ -101,43 +113,35 @@ def Page() -> None:
 
     def move_load(load: object) -> None:
         """Show the same market at another load at once."""
-        moved = {**form, "load": typed(str(load)), "rounds": first["rounds"]}
-        set_control("load", moved["load"])
-        settings, _ = read_form(moved)
+        set_control("load", str(load))
+        settings, _ = read_form({**form, "load": typed(str(load)), "rounds": first["rounds"]})
         if settings is not None:
             player.current.restart(settings)
-            ended = frame.view is not None and frame.view.complete
-            if (frame.playing or ended) and (n := rounds()) is not None:
-                player.current.play(n)
-
-    def rounds() -> int | None:
-        settings, _ = read_form({**first, "rounds": form["rounds"]})  # other controls may be half typed
-        return None if settings is None else settings.rounds
-
-    def step() -> None:
-        if (n := rounds()) is not None:
-            player.current.step(n)
+            if step is not None and (frame.playing or (frame.view is not None and frame.view.complete)):
+                player.current.play(step.rounds)
 
     def play_or_pause() -> None:
         if frame.playing or frame.stepping:
             player.current.pause()
-        elif (n := rounds()) is not None:
-            player.current.play(n)
+        elif step is not None:
+            player.current.play(step.rounds)
 
-    def choose(job: object) -> None:
-        set_wanted_job(typed(job))
-        player.current.choose(typed(job))
+    def choose(name: object) -> None:
+        set_job(typed(name))
+        player.current.choose(typed(name))
 
     solara.Title(f"{scenario.name} - marketsched")
     solara.Style(STYLE)
     with v.Html(tag="div", class_="ms-page"):
-        Header(scenario.name, frame, play_or_pause, step)
+        Header(scenario.name, frame, play_or_pause, lambda: step and player.current.step(step.rounds))
         with v.Html(tag="div", class_="ms-body"):
             Controls(form, {**faults, **step_faults}, applied(frame, wished), set_control, restart, move_load)
             with v.Html(tag="main", class_="ms-main"):
-                Trouble(frame.error)
-                Market(shown)
-                Explanation(shown, wanted_job, choose)
+                if frame.error:
+                    v.Alert(type="error", dense=True, text=True, children=[frame.error], class_="ms-error")
+                if frame.view is not None:
+                    Market(shown)
+                    Explanation(shown, job, choose)
 
 
 @solara.component
@@ -170,131 +174,84 @@ def Controls(
     move_load: Callable[[object], None],
 ) -> None:
     """The settings of the next market; errors stand beside the illegal ones."""
-
-    def entry(control: str, label: str, placeholder: str | None = None) -> None:
-        written(
-            label,
-            form[control],
-            on_value=lambda value: set_control(control, value),
-            error=faults.get(control, False),
-            placeholder=placeholder,
-        )
-
-    def choice(control: str, label: str, items: list[str]) -> None:
-        v.Select(
-            label=label,
-            v_model=form[control],
-            items=items,
-            on_v_model=lambda value: set_control(control, value),
-            error_messages=[faults[control]] if control in faults else [],
-            dense=True,
-            hide_details="auto",
-        )
-
+    choices = {"mechanism": list(mechanism_names()), "lie": list(LIES)}
+    wrong = [control for control in faults if control != "rounds"]
     with v.Html(tag="aside", class_="ms-controls"):
-        choice("mechanism", "Mechanism", list(mechanism_names()))
-        entry("capacity", "Capacity, nodes", "the scenario's")
-        entry("load", "Load, % of the scenario's jobs")
-        Slider("load", form["load"], LOADS, move_load)
-        entry("liars", "Owners who lie, %")
-        choice("lie", "How they lie", list(LIES))
-        entry("amount", f"By how much: {LIES[form['lie']].label}" if form["lie"] in LIES else "By how much")
-        entry("seed", "Seed")
-        wrong = [x for x in faults if x != "rounds"]
-        solara.Button("Apply and restart", on_click=restart, color="primary", block=True, disabled=bool(wrong))
-        if wrong:
-            text("correct the red entries to start a market", "ms-note")
-        else:
-            text(note, "ms-note", key="applied")
-        entry("rounds", "Rounds per step")
+        for control, label in LABELS.items():
+            label += f": {LIES[form['lie']].label}" if control == "amount" and form["lie"] in LIES else ""
+            change, fault = (lambda value, own=control: set_control(own, value)), faults.get(control)
+            if control in choices:
+                errors = [] if fault is None else [fault]
+                one_of(label, form[control], choices[control], change, error_messages=errors, hide_details="auto")
+            else:
+                written(label, form[control], change, fault, "the scenario's" if control == "capacity" else None)
+            if control == "load":
+                Slider(form["load"], move_load)
+            if control == "seed":
+                solara.Button("Apply and restart", on_click=restart, color="primary", block=True, disabled=bool(wrong))
+                text("correct the red entries to start a market" if wrong else note, "ms-note", key="applied")
 
 
 @solara.component
-def Slider(control: str, text: str, legal: tuple[int, int, int], moved: Callable[[object], None]) -> None:
-    """Offer the number in a control, from lowest to highest by steps; ``moved`` hears it once it is let go."""
-    low, high, step = legal
-    with v.Html(tag="div", class_="ms-slider", attributes={"data-key": f"{control}-slider"}):
-        own = v.Slider(v_model=held(text, low, high), min=low, max=high, step=step, hide_details=True)
+def Slider(load: str, moved: Callable[[object], None]) -> None:
+    """Offer the load; ``moved`` hears it once it is let go."""
+    low, high, step = LOADS
+    with v.Html(tag="div", class_="ms-slider", attributes={"data-key": "load-slider"}):
+        own = v.Slider(v_model=held(load, low, high), min=low, max=high, step=step, hide_details=True)
     v.use_event(own, "change", lambda widget, event, value: moved(value))
-
-
-@solara.component
-def Trouble(error: str) -> None:
-    """Say why the last request came to nothing."""
-    if error:
-        v.Alert(type="error", dense=True, text=True, children=[error], class_="ms-error")
 
 
 @solara.component
 def Market(shown: ShownFrame) -> None:
     """Show the figures of the market."""
-    view = shown.frame.view
-    if view is None:
-        return
+    view, figures = shown.frame.view, shown.figures
+    assert view is not None
     with v.Html(tag="section", class_="ms-numbers"):
         for each in numbers(view):
             with v.Html(tag="div", class_="ms-number", attributes={"title": each.meaning}):
                 text(each.label, "ms-label")
                 text(each.value, "ms-value", key=each.key)
                 text(each.beside, "ms-beside", key=f"{each.key}-beside")
-    figures = shown.figures
+    no_prices = "All slots cost the same so far."
+    if view.surface is None:
+        no_prices = f"The mechanism {view.mechanism} posts no prices by round."
+    if not view.round:
+        no_prices = "No round was played so far: press Step or Play."
     with v.Html(tag="section", class_="ms-grid"):
-        Panel("Load against capacity", "load", figures.load)
-        if not view.round:
-            otherwise = "No round was played so far: press Step or Play."
-        elif view.surface is None:
-            otherwise = f"The mechanism {view.mechanism} posts no prices by round."
-        else:
-            otherwise = "All slots cost the same so far."
-        Panel("Prices, by current round and rounds ahead", "prices", figures.prices, otherwise)
-        with v.Html(tag="div", class_="ms-panel"):
-            heading("Welfare against the bound on every schedule in hindsight", "welfare")
-            picture(figures.welfare)
-            table(("", "welfare", "bound", "share"), bound_rows(view), "welfare-table")
-        with v.Html(tag="div", class_="ms-panel"):
-            heading("Utility of an average owner, by strategy", "utilities")
-            picture(figures.utilities)
-            table(("strategy", "owners", "jobs", "completed", "credits per owner"), group_rows(view), "groups")
-
-
-@solara.component
-def Panel(title: str, name: str, figure: str, otherwise: str = "") -> None:
-    """Show one figure under its title, or why there is none."""
-    with v.Html(tag="div", class_="ms-panel"):
-        heading(title, name)
-        if figure:
-            picture(figure)
-        else:
-            text(otherwise, "ms-note")
+        panel("Load against capacity", "load", figures)
+        panel("Prices, by current round and rounds ahead", "prices", figures, no_prices)
+        rows = table(("", "welfare", "bound", "share"), bound_rows(view), "welfare-table")
+        panel("Welfare against the bound on every schedule in hindsight", "welfare", figures, below=rows)
+        rows = table(GROUPS, group_rows(view), "groups")
+        panel("Utility of an average owner, by strategy", "utilities", figures, below=rows)
 
 
 @solara.component
 def Explanation(shown: ShownFrame, wanted: str, choose: Callable[[object], None]) -> None:
     """Say why a job was placed where it was."""
     frame, story = shown.frame, shown.frame.story
-    if frame.view is None:
-        return
+    assert frame.view is not None
     items = [{"text": f"{name}: {what}", "value": name} for name, what in frame.view.recent]
     if wanted and all(item["value"] != wanted for item in items):
         items.insert(0, {"text": wanted, "value": wanted})
+    newest = [{"text": "the newest job that had a choice", "value": ""}]
+    unknown = f"{frame.missing!r}: no job of this name was submitted so far" if frame.missing else None
     with v.Html(tag="section", class_="ms-panel ms-why"):
         heading("Why was this job placed where it was?", "why")
         with v.Html(tag="div", class_="ms-choose"):
-            newest = [{"text": "the newest job that had a choice", "value": ""}]
-            v.Select(label="Recent jobs", v_model=wanted, items=newest + items, on_v_model=choose, dense=True)
-            unknown = f"{frame.missing!r}: no job of this name was submitted so far" if frame.missing else False
-            written("or by name", wanted, on_value=choose, error=unknown)
+            one_of("Recent jobs", wanted, newest + items, choose)
+            written("or by name", wanted, choose, unknown)
         if story is None:
             text("No job was submitted so far: press Step or Play." if not items else "Choose a job.", "ms-note")
             return
+        rows = start_rows(story)
         with v.Html(tag="div", class_="ms-story"):
             with v.Html(tag="div", class_="ms-tell", attributes={"data-key": "story"}):
                 for sentence in sentences(story):
                     v.Html(tag="p", children=[sentence])
-                picture(shown.figures.story)
-            rows = start_rows(story)
-            heads = ("start", "value", "price", "failure", "expected surplus")
-            table(heads, [cells for _, cells in rows], "starts", [chosen for chosen, _ in rows])
+                html(shown.figures.get("story", ""), "ms-figure")
+            starts = table(STARTS, [cells for _, cells in rows], "starts", [chosen for chosen, _ in rows])
+            html(starts, "ms-table ms-starts")
 
 
 def held(text: str, low: int, high: int) -> float:
@@ -314,8 +271,20 @@ def applied(frame: Frame, wished: Settings | None) -> str:
     """Say whether the market that is looked at has the settings of the controls; rounds per step are not of it."""
     if frame.building:
         return "being built ..."
-    shown = None if frame.settings is None or wished is None else replace(frame.settings, rounds=wished.rounds)
-    return "as applied" if shown is not None and shown == wished else "changed: not applied yet"
+    shown = frame.settings
+    same = shown and wished and shown.model_copy(update={"rounds": wished.rounds}) == wished
+    return "as applied" if same else "changed: not applied yet"
+
+
+def panel(title: str, name: str, figures: dict[str, str], otherwise: str = "", below: str = "") -> None:
+    """Show one figure under its title, or why there is none, and a table below."""
+    with v.Html(tag="div", class_="ms-panel"):
+        heading(title, name)
+        if figures.get(name):
+            html(figures[name], "ms-figure")
+        else:
+            text(otherwise, "ms-note")
+        html(below, "ms-table")
 
 
 def heading(title: str, name: str) -> None:
@@ -331,28 +300,31 @@ def text(words: str, class_: str, *, key: str | None = None, **attributes: str) 
     v.Html(tag="div", class_=class_, children=[words], attributes=attributes)
 
 
-def written(label: str, value: str, **rest: Any) -> None:
+def written(
+    label: str, value: str, change: Callable[[object], None], fault: str | None, hint: str | None = None
+) -> None:
     """Offer a line to write in. Every letter counts at once: on leaving, the last ones may still be under way."""
-    solara.InputText(label, value, continuous_update=True, dense=True, **rest)
+    more: dict[str, Any] = {"on_value": change, "error": fault or False, "placeholder": hint}
+    solara.InputText(label, value, continuous_update=True, dense=True, **more)
 
 
-def picture(svg: str) -> None:
-    """Show one of our own figures."""
-    if svg:
-        solara.HTML(tag="div", unsafe_innerHTML=svg, classes=["ms-figure"])
+def one_of(label: str, value: str, items: list[Any], change: Callable[[object], None], **more: Any) -> None:
+    """Offer a choice."""
+    v.Select(label=label, v_model=value, items=items, on_v_model=change, dense=True, **more)
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], key: str, marked: list[bool] | None = None) -> None:
-    """Write a table; marked rows stand out. One element in all: a widget for each cell would take longer to show."""
+def html(markup: str, class_: str) -> None:
+    """Show one of our own figures or tables; nothing where there is none."""
+    if markup:
+        solara.HTML(tag="div", unsafe_innerHTML=markup, classes=class_.split())
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], key: str, marked: list[bool] | None = None) -> str:
+    """Return a table, its marked rows standing out, as text: a widget for each cell would take longer to show."""
     mark = marked or [False] * len(rows)
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
     body = "".join(
         ('<tr class="ms-chosen">' if chosen else "<tr>") + "".join(f"<td>{escape(x)}</td>" for x in row) + "</tr>"
         for row, chosen in zip(rows, mark, strict=True)
     )
-    solara.HTML(
-        tag="div",
-        unsafe_innerHTML=f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
-        classes=["ms-table", f"ms-{key}"],
-        attributes={"data-key": key},
-    )
+    return f'<table data-key="{key}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

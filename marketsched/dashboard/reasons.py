@@ -32,68 +32,29 @@ KEPT = 20_000  # reasons, the newest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reason:
-    """The menu of one report in one of its cases. Arrays have shape (n_starts,), credits.
+    """The menu of one report in one of its cases. Arrays have shape (n_starts,), credits."""
 
-    Attributes
-    ----------
-    name : JobId
-        The mechanism's name of the job.
-    round : int
-        Of submission.
-    report : StatementOfWork
-        The report.
-    arrival, signal
-        Of the case.
-    foreseen : bool
-        Whether the case that really happens is in the report; if not, this is its likeliest case.
-    probability : float
-        Of the case, by the report.
-    starts : ndarray of int
-        Rounds from the arrival on from which the job can still be worth something.
-    values : ndarray
-        Expected reported value of each start.
-    prices : ndarray
-        Expected price; inf: not on sale, nan: this mechanism announces none.
-    failures : ndarray
-        Announced probability of failing; nan: this mechanism announces none.
-    surpluses : ndarray
-        Expected value minus price, failures taken into account: the objective of the plan.
-    chosen : int or None
-        The start the mechanism planned, or booked at arrival; None: none.
-    has_menu : bool
-        Whether these starts were on offer: at submission, or at arrival.
-    at_arrival : bool
-        Whether they were on offer when the job arrived.
-    """
-
-    name: JobId
-    round: int
+    name: JobId  # the mechanism's name of the job
+    round: int  # of submission
     report: StatementOfWork
-    arrival: int
+    arrival: int  # of the case
     signal: Signal
-    foreseen: bool
-    probability: float
-    starts: NDArray[np.int64]
-    values: NDArray[np.float64]
-    prices: NDArray[np.float64]
-    failures: NDArray[np.float64]
-    surpluses: NDArray[np.float64]
-    chosen: int | None
-    has_menu: bool
-    at_arrival: bool = False
+    foreseen: bool  # the case that really happens is in the report; if not, this is its likeliest case
+    probability: float  # of the case, by the report
+    starts: NDArray[np.int64]  # rounds from the arrival on from which the job can still be worth something
+    values: NDArray[np.float64]  # expected reported value of each start
+    prices: NDArray[np.float64]  # expected price; inf: not on sale, nan: this mechanism announces none
+    failures: NDArray[np.float64]  # announced probability of failing; nan: this mechanism announces none
+    surpluses: NDArray[np.float64]  # expected value minus price, failures taken into account: the plan's objective
+    chosen: int | None  # the start the mechanism planned, or booked at arrival; None: none
+    has_menu: bool  # these starts were on offer: at submission, or at arrival
+    at_arrival: bool = False  # they were on offer when the job arrived
 
 
 class WatchedMechanism(Forwarding):
     """A mechanism whose every answer is explained; it decides exactly as it would unwatched.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A fresh one.
-    max_delay : int
-        S, rounds.
-    happens : mapping of job name to (arrival, signal)
-        What will really come about; an arrival of None: the job never arrives.
+    ``happens`` says of each job with which (arrival, signal) it will really come; an arrival of None: it never does.
     """
 
     def __init__(self, mechanism: Mechanism, max_delay: int, happens: Mapping[str, tuple[int | None, Signal]]) -> None:

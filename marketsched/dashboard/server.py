@@ -44,11 +44,6 @@ class _OwnVisitorsOnly:
 
     A page of another site may open a websocket to this machine, and a name may be made to point to it. The
     browser says in both cases who is asking: in ``Host`` and ``Origin``. Ports may differ, as behind a tunnel.
-
-    Parameters
-    ----------
-    app : ASGI application
-        Answers the others.
     """
 
     def __init__(self, app: Any) -> None:
@@ -76,27 +71,10 @@ class _OwnVisitorsOnly:
 
 
 class DashboardServer:
-    """A server of one scenario's dashboard, in a thread of its own.
+    """A server of one scenario's dashboard on loopback, in a thread of its own; port 0: any that is free.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario of every new visitor.
-    seed : int
-        Root of all randomness at first.
-    port : int
-        On loopback; 0: any that is free.
-    data : path, optional
-        Folder of recorded traces.
-    playing : bool
-        Whether a visitor's market plays as soon as it is there.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the packages of the extra are missing, or the port is taken.
-    MarketschedError
-        If the scenario's market cannot be built.
+    ``playing``: a visitor's market plays as soon as it is there. Raises InvalidParameterError if the packages of the
+    extra are missing, or the port is taken, and MarketschedError if the scenario's market cannot be built.
     """
 
     def __init__(
@@ -145,20 +123,13 @@ class DashboardServer:
             pass
 
     def stop(self) -> bool:
-        """Serve no longer, and let go of all visitors' markets.
-
-        Returns
-        -------
-        bool
-            Whether everything has ended; False: a market is still being built, and will not stop for us.
-        """
+        """Serve no longer, and let go of all visitors' markets; False: one is still being built, and will not stop."""
         self._server.stop_serving()
         players = list(self._players)
         self._app.close()
         for player in players:
             player.close()
-        ended = [player.join(LAST_SECONDS) for player in players]
-        return all(ended)
+        return all([player.join(LAST_SECONDS) for player in players])
 
 
 def _check_playable(scenario: Scenario, seed: int, data: Path | None) -> None:

@@ -20,7 +20,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.dashboard.bound import bound_by_round
 from marketsched.dashboard.reasons import Reason, WatchedMechanism
-from marketsched.dashboard.settings import Settings, apply, check_rounds
+from marketsched.dashboard.settings import Settings, apply
 from marketsched.dashboard.view import TRUTHFUL, MarketView, view_of
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.realised import RealisedJobs
@@ -48,28 +48,16 @@ class Story:
 class Session:
     """A market of the dashboard, as `marketsched run` would play it with the same settings.
 
-    Parameters
-    ----------
-    base : Scenario
-        The scenario that the settings change.
-    settings : Settings
-        The controls.
-    data : path, optional
-        Folder of recorded traces.
-
-    Raises
-    ------
-    MarketschedError
-        If the scenario cannot be built with these settings.
+    Parameters are those of `Player`. Raises MarketschedError if the scenario cannot be built with these settings.
     """
 
     def __init__(self, base: Scenario, settings: Settings, *, data: str | PathLike[str] | None = None) -> None:
         self.settings = settings
         rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
         setup = apply(settings, base).setup(rng, data=data)
-        if settings.load != 1.0:
+        if settings.load != 100.0:
             stream = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(_LOAD_STREAM,)))
-            setup = replace(setup, jobs=scaled_jobs(setup.jobs, settings.load, stream))
+            setup = replace(setup, jobs=scaled_jobs(setup.jobs, settings.load / 100, stream))
         happens = {job.name: (job.arrival, job.signal) for job in setup.jobs}
         self._watched = WatchedMechanism(setup.mechanism, setup.max_delay, happens)
         self.market = Market(replace(setup, mechanism=self._watched), rng)
@@ -81,7 +69,7 @@ class Session:
 
     def step(self, rounds: int = 1) -> None:
         """Play up to ``rounds`` rounds; nothing happens after the last one."""
-        for _ in range(check_rounds(rounds)):
+        for _ in range(rounds):
             if not self.market.running:
                 return
             self._tables = None
@@ -145,20 +133,11 @@ def _strategies(setup: MarketSetup, settings: Settings) -> dict[str, str]:
 
 @legal
 def scaled_jobs(jobs: Sequence[Job], load: Positive, rng: np.random.Generator) -> list[Job]:
-    """Return ``jobs`` with about ``load`` times as many.
+    """Return ``jobs``, which are in order of submission, with about ``load`` times as many.
 
-    Each job is there ``floor(load)`` times, and a share of them, drawn without replacement, once
-    more, so that the number of jobs is ``round(load * n_jobs)`` up to one. A copy is a job of the
-    same owner that turns out the same; it stands behind its original, and is called ``"<name>~2"``.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        In order of submission.
-    load : float
-        Jobs for each job, > 0.
-    rng : Generator
-        Draws which jobs the remainder keeps.
+    Each job is there ``floor(load)`` times, and a share of them, drawn by ``rng`` without replacement, once more, so
+    that the number of jobs is ``round(load * n_jobs)`` up to one. A copy is a job of the same owner that turns out the
+    same; it stands behind its original, and is called ``"<name>~2"``.
     """
     whole = math.floor(load)
     chosen = np.zeros(len(jobs), dtype=np.int64)

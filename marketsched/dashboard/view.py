@@ -29,76 +29,41 @@ OUTCOME_WORDS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """How the owners of one strategy did so far. Money in credits.
-
-    ``mean`` is realised utility per owner and ``half_width`` half of its 95 % interval over owners
-    (nan for a single owner); ``by_round`` the mean at the end of each round, shape (n_rounds,).
-    """
+    """How the owners of one strategy did so far, in credits."""
 
     name: str
     owners: int
     jobs: int
     completed: int
-    mean: float
-    half_width: float
-    by_round: NDArray[np.float64]
+    mean: float  # realised utility per owner
+    half_width: float  # half of its 95 % interval over owners; nan for a single owner
+    by_round: NDArray[np.float64]  # the mean at the end of each round, shape (n_rounds,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarketView:
-    """A market at the end of a round. Arrays over rounds have shape (n_rounds,), round 1 first.
-
-    Attributes
-    ----------
-    mechanism : str
-    round, horizon, capacity : int
-    jobs : int
-        Of the workload.
-    asked : float
-        Node-rounds the jobs really need, as a share of those there are until the last birth.
-    complete : bool
-        Whether all rounds are played.
-    load, cancelled, evicted : ndarray of int
-        Nodes busy, jobs removed before and after their first round.
-    promised : ndarray
-        Expected nodes committed; nan without such a notion.
-    coming : ndarray, shape (n_ahead,)
-        The same for the rounds to come.
-    welfare, revenue : ndarray
-        Credits earned and paid so far.
-    bound : ndarray, shape (horizon,), or None
-        No schedule is worth more by then; None: not computed yet.
-    surface : ndarray, shape (n_rounds, n_ahead), or None
-        Prices of slots ahead at the start of each round; None: no prices.
-    price : float
-        Of a node in the round to come, as it stands; nan without prices, inf: sold out.
-    groups : tuple of Group
-    counts : dict
-        Events by kind, so far; of submissions each job's first.
-    recent : tuple of (str, str)
-        Jobs that something just happened to, the newest first, and what.
-    """
+    """A market at the end of a round. Arrays over rounds have shape (n_rounds,), round 1 first."""
 
     mechanism: str
     round: int
     horizon: int
     capacity: int
-    jobs: int
-    asked: float
-    complete: bool
-    load: NDArray[np.int64]
-    cancelled: NDArray[np.int64]
-    evicted: NDArray[np.int64]
-    promised: NDArray[np.float64]
-    coming: NDArray[np.float64]
-    welfare: NDArray[np.float64]
-    revenue: NDArray[np.float64]
-    bound: NDArray[np.float64] | None
-    surface: NDArray[np.float64] | None
-    price: float
+    jobs: int  # of the workload
+    asked: float  # node-rounds the jobs really need, as a share of those there are until the last birth
+    complete: bool  # all rounds are played
+    load: NDArray[np.int64]  # busy nodes
+    cancelled: NDArray[np.int64]  # jobs removed before their first round
+    evicted: NDArray[np.int64]  # and after it
+    promised: NDArray[np.float64]  # expected nodes committed; nan without such a notion
+    coming: NDArray[np.float64]  # the same for the rounds to come, shape (n_ahead,)
+    welfare: NDArray[np.float64]  # credits earned so far
+    revenue: NDArray[np.float64]  # and paid
+    bound: NDArray[np.float64] | None  # no schedule is worth more by then, shape (horizon,); None: not computed yet
+    surface: NDArray[np.float64] | None  # prices of slots ahead at the start of each round; None: no prices
+    price: float  # of a node in the round to come; nan without prices, inf: sold out
     groups: tuple[Group, ...]
-    counts: dict[str, int]
-    recent: tuple[tuple[str, str], ...]
+    counts: dict[str, int]  # events by kind, so far; of submissions each job's first
+    recent: tuple[tuple[str, str], ...]  # jobs that something just happened to, the newest first, and what
 
     @property
     def share_of_bound(self) -> float | None:
@@ -117,22 +82,9 @@ def view_of(
     strategies: Mapping[str, str],
     bound: NDArray[np.float64] | None,
 ) -> MarketView:
-    """Return what there is to see of ``market``.
+    """Return what there is to see of ``market`` between two rounds; ``result`` holds its tables up to the same round.
 
-    Parameters
-    ----------
-    market : Market
-        Between two rounds.
-    result : RunResult
-        Its tables, up to the same round.
-    mechanism : str
-        Its name.
-    asked : float
-        See `MarketView`.
-    strategies : mapping of str
-        Owner: what its strategy is called.
-    bound : ndarray of float, shape (horizon,), or None
-        See `MarketView`.
+    ``strategies`` names the strategy of each owner; the others are fields of `MarketView`.
     """
     rounds, now = result.rounds, market.round
     money = _money_by_round(result.events, now)

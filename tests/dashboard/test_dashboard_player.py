@@ -8,7 +8,7 @@ import pytest
 import marketsched.dashboard.player as module
 from marketsched.config.scenario import Scenario
 from marketsched.dashboard.descriptions import state
-from marketsched.dashboard.player import MOST_BUILDS, Player
+from marketsched.dashboard.player import Player
 from marketsched.dashboard.settings import first_form, read_form
 
 BASE = Scenario.from_dict(
@@ -115,35 +115,43 @@ def test_a_job_is_explained(audience):
     assert audience.until(lambda f: f.missing).story is None
 
 
-def test_rounds_asked_for_while_a_market_is_built_are_its_own(audience, monkeypatch):
+def test_orders_that_come_while_a_market_is_built_hold_for_it(audience, monkeypatch):
+    """The newest settings count, rounds for a market that comes to nothing are not played, and ends are told apart."""
     audience.until(lambda f: f.view is not None and f.view.bound is not None)
-    gate, real = threading.Event(), module.Session
+    gate, real, built = threading.Event(), module.Session, []
 
     def slow(base, wanted, **rest):
         assert gate.wait(30)
+        built.append(wanted.capacity)
         return real(base, wanted, **rest)
 
     monkeypatch.setattr(module, "Session", slow)
     audience.player.restart(settings(capacity="9", rounds="2"))
+    audience.until(lambda f: f.building)
+    audience.player.restart(settings(capacity="7"))
+    audience.player.restart(settings(capacity="11"))
     audience.player.step(6)
-    audience.player.choose("")
-    held = audience.until(lambda f: f.building and f.stepping)
-    assert held.view.round == 0 and held.view.capacity == 8
     gate.set()
-    assert audience.until(lambda f: f.view.round == 6).view.capacity == 9
+    assert audience.until(lambda f: f.view.round == 6).view.capacity == 11 and built == [9, 11]
     gate.clear()
     audience.player.restart(settings(capacity="1"))
     audience.player.play(4)
-    audience.until(lambda f: f.building and f.playing)  # a picture from before the last order may come first
-    gate.set()  # it comes to nothing, and so do its rounds
+    gate.set()
     refused = audience.until(lambda f: f.error)
-    assert refused.view.round == 6 and not refused.playing and refused.settings == settings(capacity="9", rounds="2")
+    audience.player.choose("")
+    time.sleep(0.3)
+    assert audience.frames[-1].view.round == refused.view.round == 6 and not audience.frames[-1].playing
+    gate.clear()
+    audience.player.restart(settings())
+    audience.until(lambda f: f.building)
+    audience.player.close()
+    assert not audience.player.join(0.1), "whoever ends the process is told that something still runs"
+    gate.set()
 
 
 def test_a_step_is_one_picture_and_a_slow_one_shows_that_it_goes_on(audience, monkeypatch):
     audience.until(lambda f: f.view is not None and f.view.bound is not None)
-    while any(thread.name == "dashboard builder" for thread in threading.enumerate()):
-        time.sleep(0.01)  # its last word, that the bound is there, would come in between
+    time.sleep(0.2)
     monkeypatch.setattr(module, "PLAYED_SECONDS", 60.0)
     audience.player.step(30)
     audience.until(lambda f: f.view.round == 30)
@@ -154,43 +162,3 @@ def test_a_step_is_one_picture_and_a_slow_one_shows_that_it_goes_on(audience, mo
     audience.until(lambda f: f.view.round == 35)
     assert [f.view.round for f in audience.frames[-5:]] == [31, 32, 33, 34, 35]
     assert [state(f).split()[0] for f in audience.frames[-5:]] == ["playing,"] * 4 + ["paused"]
-
-
-def test_an_order_that_became_void_is_forgotten(monkeypatch):
-    """Builds cannot be stopped: the newest counts, and there are never many at once."""
-    gate = threading.Event()
-    real = module.Session
-
-    def slow(base, wanted, **rest):
-        if wanted.seed == 99:
-            assert gate.wait(30)
-        return real(base, wanted, **rest)
-
-    watching = Audience()
-    try:
-        watching.until(lambda f: f.view is not None and f.view.bound is not None)
-        monkeypatch.setattr(module, "Session", slow)
-        watching.player.restart(settings(seed="99", capacity="7"))
-        watching.until(lambda f: f.building)
-        watching.player.restart(settings(capacity="11"))
-        watching.until(lambda f: f.view.capacity == 11 and f.view.bound is not None)
-        gate.set()
-        time.sleep(0.5)
-        watching.player.choose("")
-        assert watching.frames[-1].view.capacity == 11
-        gate.clear()
-        for _ in range(MOST_BUILDS + 2):
-            watching.player.restart(settings(seed="99"))
-        watching.player.restart(settings(capacity="13"))  # waits for its turn, and is not forgotten
-        assert len([x for x in threading.enumerate() if x.name == "dashboard builder"]) <= MOST_BUILDS
-        gate.set()
-        assert watching.until(lambda f: f.view.capacity == 13).settings == settings(capacity="13")
-        gate.clear()
-        watching.player.restart(settings(seed="99"))
-        watching.until(lambda f: f.building)
-        watching.player.close()
-        assert not watching.player.join(0.1), "whoever ends the process is told that something still runs"
-    finally:
-        gate.set()
-        watching.player.close()
-        assert watching.player.join(20)

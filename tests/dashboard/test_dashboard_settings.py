@@ -18,7 +18,7 @@ CONTROLS = tuple(FORM)
 
 def test_an_untouched_form_is_the_scenario():
     settings, faults = read_form(FORM)
-    assert faults == {} and settings.seed == 3 and settings.load == 1.0
+    assert faults == {} and settings.seed == 3 and settings.load == 100.0
     same = apply(settings, BASE)
     assert same.mechanism == BASE.mechanism and same.workload == BASE.workload
     assert same.owners.misreporting == 0.0
@@ -48,13 +48,8 @@ BAD = {
 def test_a_bad_value_is_refused_in_its_own_place(control, value):
     settings, faults = read_form({**FORM, control: value})
     assert settings is None
-    wrong = set(faults) - ({"amount"} if control == "lie" else set())  # without a lie, no unit of the amount
-    assert wrong == {control}
+    assert set(faults) == {control}
     assert ": expected " in faults[control] and len(faults[control]) < 700 and "\n" not in faults[control]
-
-
-def test_every_control_has_bad_values():
-    assert set(BAD) == set(CONTROLS)
 
 
 @given(st.fixed_dictionaries({}, optional={control: st.text(max_size=30) for control in CONTROLS}))
