@@ -60,7 +60,7 @@ class PhillyShapes(RequestedShapes):
 
     @staticmethod
     def table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-        """Return the jobs, with the columns of `tres_table`."""
+        """Return the jobs, with the columns of `requests_table`."""
         table = TRACES["philly-jobs"].read(None).sort_values("timestamp", kind="stable", ignore_index=True)
         tasks = np.maximum(1, -(-table["num_gpus"] // NODE))
         columns = {"cpu": 0.0, "memory": 0.0, "gpu": np.ceil(table["num_gpus"] / tasks), "tasks": tasks}

@@ -74,7 +74,7 @@ class RequestedShapes(WorkloadSection):
 
     @staticmethod
     def table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-        """Return the jobs, with the columns of `tres_table`, and the rows left out by the reason."""
+        """Return the jobs, with the columns of `requests_table`, and the rows left out by the reason."""
         raise NotImplementedError
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:

@@ -108,9 +108,11 @@ class MechanismChoice(Rules):
         sorts = getattr(get("mechanism", called), "wants_classes", None)
         if sorts is not None and sorts(**self.parameters):
             parameters = {"classes": workload.classes, **parameters}
-        has_accounts = getattr(get("mechanism", called), "wants_owners", None)
-        if has_accounts is not None and has_accounts(**self.parameters):
+        by_owner = getattr(get("mechanism", called), "wants_owners", None)
+        if by_owner is not None and by_owner(**self.parameters):
             parameters = {"owners": workload.owners, **parameters}
+        if getattr(get("mechanism", called), "has_accounts", False) and self.parameters.get("shares") is None:
+            parameters = {**parameters, "shares": workload.shares_by_account or None}
         for name, parameter in asked.items():
             if isinstance(parameter.range, AnyPast) and past is not None and parameters.get(name) is not None:
                 with placed(f"mechanism.parameters.{name}"):

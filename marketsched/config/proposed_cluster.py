@@ -1,6 +1,6 @@
-"""A scenario proposed for a file of ``sacct``: the cluster that its jobs must have had, to be corrected by hand.
+"""A scenario proposed for a log with requests: the cluster that its jobs must have had, to be corrected by hand.
 
-``sacct`` records what each job requested, not what there was. A kind of node is as large as the largest request for one
+A log records what each job requested, not what there was. A kind of node is as large as the largest request for one
 of its nodes, and there are as many as ran at once. Both are *lower bounds*; ``sinfo`` has the cluster as it is.
 """
 
@@ -16,12 +16,12 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from marketsched.worlds.logs.tres import tres_table
+from marketsched.worlds.logs.requests import requests_table
 
 HEAD = """\
-# A cluster that the requests in {file} must have had, {jobs:,} jobs. sacct does not record nodes: `each` is the
+# A cluster that the requests in {file} must have had, {jobs:,} jobs. The log does not record nodes: `each` is the
 # largest request for a node of the kind, `nodes` what ran at once, so both may be too low. What there is says
-#     sinfo -o "%P %D %c %m %G"
+#     sinfo -o "%P %D %c %m %G"      (Slurm; pbsnodes -aS; kubectl get nodes)
 """
 UNITS = {"cpu": {"unit": "core", "parts": 1000}, "memory": {"unit": "GiB", "parts": 1024}, "gpu": {"device": True}}
 
@@ -35,14 +35,14 @@ def proposed_scenario(path: Path) -> str:
     Parameters
     ----------
     path : Path
-        What ``sacct -P`` printed, with ``ReqTRES``; see `marketsched.worlds.logs.tres.tres_table`.
+        Of ``sacct -P``, PBS or Kubernetes; see `marketsched.worlds.logs.requests.requests_table`.
 
     Raises
     ------
     TraceError
         If a field is missing, or no job ran.
     """
-    jobs, counted = tres_table(path)
+    jobs, counted = requests_table(path)
     kinds = _kinds(jobs)
     groups = [_group(str(kind), of_kind) for kind, of_kind in jobs.groupby(kinds)]
     used = [name for name in UNITS if any(name in group["each"] for group in groups)]
@@ -67,7 +67,7 @@ def _kinds(jobs: pd.DataFrame) -> pd.Series[str]:
     kinds = jobs["gpu_type"].where(jobs["gpu_type"] != "", by_constraint)
     named = kinds != ""
     usual = kinds[named].groupby(jobs["partition"][named]).agg(lambda found: found.value_counts().index[0])
-    kinds = kinds.where(named, jobs["partition"].map(usual).fillna(jobs["partition"]))
+    kinds = kinds.where(named, jobs["partition"].map(lambda name: usual.get(name, name)))
     return kinds.where(kinds != "", np.where(jobs["gpu"] > 0, "gpu", "node"))
 
 

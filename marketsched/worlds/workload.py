@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,6 +143,21 @@ class Workload:
     def owners(self) -> list[str]:
         """The owners of the jobs, each once, in the order of their first jobs."""
         return list(dict.fromkeys(self.table.owners))
+
+    @property
+    def shares_by_account(self) -> dict[str, float]:
+        """Accounts of a log, which has some, as the upper level of a share tree: each, and each owner in it, one share.
+
+        An owner of several accounts stands in the one of most of its jobs; {}: no account is known, or one alone.
+        """
+        if "account" not in self.table.tags:
+            return {}
+        pairs = Counter(zip(self.table.owners, self.table.tag("account", slice(None)), strict=True)).most_common()
+        of = {
+            owner: account.replace("/", ":") for (owner, account), _ in reversed(pairs) if account and "/" not in owner
+        }
+        accounts = {f"{account}/": 1.0 for account in of.values()}
+        return accounts | {f"{account}/{owner}": 1.0 for owner, account in of.items()} if len(accounts) > 1 else {}
 
     def load_at(self, capacity: int) -> float:
         """Return the load of these jobs on ``capacity`` nodes, as `capacity_at` counts it."""

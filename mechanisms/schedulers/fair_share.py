@@ -57,7 +57,8 @@ class FairShare(OrderedQueue):
         Of the fair-share factor: classic, Slurm's ``PriorityFlags=NO_FAIR_TREE``, or fair tree, its default since
         19.05.
     shares : mapping of str to float, optional
-        Accounts and owners with their shares, as of `ShareTree`; None: each owner has one, at the top.
+        Accounts and owners with their shares, as of `ShareTree`; None: each owner has one, at the top, or in its
+        account and each account at the top, of a log that has accounts.
     newcomers : str
         The account of owners that ``shares`` does not name, as in ``"guests/"``; empty: the top.
     qos : mapping, optional
@@ -76,6 +77,7 @@ class FairShare(OrderedQueue):
     """
 
     free_of_charge: ClassVar[bool] = True
+    has_accounts: ClassVar[bool] = True  # those of a log stand in `shares`
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; owners who used less go first",

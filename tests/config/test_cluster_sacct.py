@@ -8,7 +8,7 @@ from marketsched import run
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, TraceError
 from marketsched.worlds.logs.delimited import REPEATED
-from marketsched.worlds.logs.tres import tres_table
+from marketsched.worlds.logs.requests import requests_table
 
 HEADER = "JobIDRaw|User|Partition|Submit|Start|End|State|ReqTRES|Constraints"
 ROWS = (
@@ -39,18 +39,18 @@ def path(tmp_path):
 
 
 def test_amounts_are_those_of_one_node(path):
-    table, counted = tres_table(path)
+    table, counted = requests_table(path)
     assert table[["tasks", "cpu", "memory", "gpu", "gpu_type"]].values.tolist() == [
         [2, 8.0, 64.0, 2.0, "a100"], [1, 4.0, 4000 / 1024, 1.0, ""], [1, 2.0, 1.0, 0.0, ""], [1, 2.0, 1.0, 1.0, "h100"],
     ]  # fmt: skip
     assert table["run_s"].tolist() == [7200.0, 1800.0, 3600.0, 3600.0]
-    assert counted == {"rows left out: steps of jobs": 1, "rows left out: not ended": 1}
+    assert counted == {"rows left out: steps of jobs": 1, "rows left out: jobs that had not ended": 1}
 
 
 def test_rows_of_queries_that_overlap_count_once(path):
-    once = tres_table(path)[0]
+    once = requests_table(path)[0]
     path.write_text("\n".join([HEADER, *ROWS, *ROWS[2:4]]) + "\n")
-    table, counted = tres_table(path)
+    table, counted = requests_table(path)
     assert table.equals(once) and counted[REPEATED] == 2
 
 
@@ -77,7 +77,7 @@ def test_kinds_come_from_type_constraints_and_partition(path):
 )
 def test_an_amount_that_cannot_be_read_leaves_its_row_out_and_is_shown(path, request_, shown):
     path.write_text(path.read_text().replace("cpu=2,mem=1G,node=1|\n4", f"{request_}|\n4"))
-    table, counted = tres_table(path)
+    table, counted = requests_table(path)
     (what,) = (each for each in counted if each.startswith("rows left out: not understood"))
     assert counted[what] == 1 and "line 5: ReqTRES = " in what and shown in what
     assert table["id"].tolist() == ["1", "2", "5"]
@@ -86,7 +86,7 @@ def test_an_amount_that_cannot_be_read_leaves_its_row_out_and_is_shown(path, req
 def test_gpus_are_read_in_either_spelling_and_kinds_in_either_case(path):
     text = path.read_text().replace("gres/gpu:a100=4,gres/gpu=4", "gres/gpu:A100:4")
     path.write_text(text.replace("a100|v100", "A100|V100"))
-    assert tres_table(path)[0][["gpu", "gpu_type"]].values.tolist()[0] == [2.0, "A100"]
+    assert requests_table(path)[0][["gpu", "gpu_type"]].values.tolist()[0] == [2.0, "A100"]
     workload = {"kind": "sacct-shapes", "path": str(path), "cluster": CLUSTER}
     jobs = Scenario.from_dict({"name": "x", "workload": workload}).workload_of(0).jobs
     assert [job.truth.shapes[0].kinds for job in jobs] == [("a100",), ("a100", "v100"), ("cpu",)]
@@ -134,7 +134,7 @@ def test_what_is_missing_is_named(path, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("JobIDRaw|Submit|Elapsed\n1|2026-03-01T10:00:00|00:10:00\n")
     with pytest.raises(TraceError, match="no field reqtres"):
-        tres_table(other)
+        requests_table(other)
     tiny = {**CLUSTER, "groups": [{"name": "t", "kind": "t4", "nodes": 1, "each": {"cpu": 1, "memory": 1}}]}
     scenario = Scenario.from_dict(
         {"name": "x", "workload": {"kind": "sacct-shapes", "path": str(path), "cluster": tiny}}

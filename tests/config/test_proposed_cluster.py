@@ -6,6 +6,7 @@ from marketsched.config.proposed_cluster import proposed_scenario
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import TraceError
+from marketsched.worlds.logs.requests import requests_table
 
 HEADER = "JobIDRaw|User|Partition|Submit|Start|End|State|ReqTRES|Constraints"
 DAY = "2026-03-01T"
@@ -52,6 +53,33 @@ def test_what_was_left_out_is_said(path):
     path.write_text("\n".join([HEADER, *ROWS, ROWS[0], row(9, "cpu", "10:30", "11:30", "cpu=x,mem=3G,node=1")]) + "\n")
     comments = [line for line in proposed_scenario(path).splitlines() if line.startswith("# rows left out")]
     assert len(comments) == 2 and any("cpu=x" in line for line in comments)
+
+
+PODS = """namespace,name,creationTimestamp,startTime,completionTime,cpu,memory,nvidia.com/gpu,status
+a,x,2026-03-02T00:00:00Z,2026-03-02T00:01:00Z,2026-03-02T01:11:00Z,500m,512Mi,0,Succeeded
+b,y,2026-03-02T00:05:00Z,2026-03-02T00:05:00Z,2026-03-02T01:05:00Z,16,32Gi,4,Failed
+b,z,2026-03-02T00:06:00Z,2026-03-02T00:06:00Z,2026-03-02T01:06:00Z,2,1G,1,Succeeded
+b,w,2026-03-02T00:06:00Z,,,2,1G,1,Pending
+"""
+PBS = "03/02/2026 01:20:00;E;{0}.pbs;user=ann queue=q ctime=1772410200 start=1772410800 end=1772414400 Exit_status=0 "
+PBS += "Resource_List.ncpus=32 Resource_List.ngpus={1} Resource_List.mem=64gb Resource_List.nodect=2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts", "groups"),
+    [
+        (PODS, [[1, 0.5, 0.5, 0], [1, 16, 32, 4], [1, 2, 1, 1]], [("gpu", 2, 4), ("node", 1, 0)]),
+        (PBS.format(1, 4) + PBS.format(2, 0), [[2, 16, 32, 2], [2, 16, 32, 0]], [("q", 4, 2)]),
+    ],
+)
+def test_gpus_of_pods_and_of_pbs_become_a_cluster_with_every_job(text, amounts, groups, tmp_path):
+    (tmp_path / "log").write_text(text)
+    jobs, _ = requests_table(tmp_path / "log")
+    assert jobs[["tasks", "cpu", "memory", "gpu"]].values.tolist() == amounts
+    scenario = parse_yaml(proposed_scenario(tmp_path / "log"), "it")
+    found = scenario["workload"]["cluster"]["groups"]
+    assert [(each["name"], each["nodes"], each["each"].get("gpu", 0)) for each in found] == groups
+    assert len(Scenario.from_dict(scenario).workload_of(0).jobs) == len(amounts)
 
 
 def test_without_requests_nothing_is_proposed(tmp_path):

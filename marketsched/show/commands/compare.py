@@ -26,6 +26,7 @@ from marketsched.show.commands.tools import (
     SeedOption,
     SetOption,
     StrictOption,
+    ZoneOption,
     file_name,
     finish,
     known_mechanisms,
@@ -103,6 +104,7 @@ def compare(
     days: DaysOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
+    zone: ZoneOption = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -135,7 +137,9 @@ def compare(
         content = (
             None
             if content is None
-            else config.scenario_file.with_changes(content, log_changes(days, columns, strict, nodes, changes, content))
+            else config.scenario_file.with_changes(
+                content, log_changes(days, columns, strict, nodes, changes, content, zone)
+            )
         )
         if content is not None and config.scenario_file.is_log(content):
             content = config.scenario_file.with_whole_log(content)

@@ -22,6 +22,7 @@ from marketsched.show.commands.tools import (
     SeedOption,
     SetOption,
     StrictOption,
+    ZoneOption,
     file_name,
     finish,
     known_scenarios,
@@ -54,6 +55,7 @@ def run(
     days: DaysOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
+    zone: ZoneOption = None,
     out: OutOption = None,
     force: ForceOption = False,
     data: DataOption = None,
@@ -70,7 +72,7 @@ def run(
         content, source = config.scenario_file.read_scenario(scenario)
         policies = named_on_the_line(mechanism)
         own = [] if "cluster" in content else one_mechanism(policies)
-        own += log_changes(days, columns, strict, nodes, changes, content)
+        own += log_changes(days, columns, strict, nodes, changes, content, zone)
         changed = config.scenario_file.with_changes(content, own)
         chosen = config.scenario.Scenario.from_dict(changed, source=source)
         folder = target_folder(out, f"{file_name(chosen.name)}-seed{seed}", force)

@@ -1,4 +1,4 @@
-"""The command `marketsched scenarios`: the built-in scenarios, and the cluster that a log of `sacct` needs."""
+"""The command `marketsched scenarios`: the built-in scenarios, and the cluster that a log needs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from marketsched.show.commands.tools import one_line_errors
 def scenarios(
     name: Annotated[
         str | None,
-        typer.Argument(help="Print this one as YAML; of a file of sacct: the cluster it needs.", show_default=False),
+        typer.Argument(
+            help="Print this one as YAML; of a log with requests: the cluster it needs.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """List the built-in scenarios, or print one. Those that installed packages add are listed, too.
 
-    Of a file that `sacct -P` printed with ReqTRES, a scenario is proposed: the kinds of nodes that its jobs had.
+    Of a log of Slurm (ReqTRES), PBS or Kubernetes, a scenario is proposed: the kinds of nodes that its jobs had.
     """
     with one_line_errors():
         if name is not None:

@@ -81,6 +81,14 @@ ColumnsOption = Annotated[
         show_default=False,
     ),
 ]
+ZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a table of text: the zone of times that name none. (default: UTC)",
+        metavar="Europe/Berlin",
+        show_default=False,
+    ),
+]
 StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Of a log in text or SWF: refuse rows that cannot be read; else they are counted."),
@@ -142,8 +150,9 @@ def log_changes(
     nodes: int | None = None,
     changes: Sequence[str] | None = None,
     scenario: Mapping[str, Any] | None = None,
+    zone: str | None = None,
 ) -> list[str]:
-    """Return ``changes`` of a scenario behind those of ``--days``, ``--columns``, ``--strict`` and ``--nodes``.
+    """Return ``changes`` of a scenario behind those of ``--days``, ``--columns``, ``--zone`` and so on.
 
     Raises
     ------
@@ -162,6 +171,7 @@ def log_changes(
         named = {name.strip(): column.strip() for name, _, column in pairs}
         found.append(f"workload.columns={json.dumps(named)}")
     found += ["workload.strict=true"] if strict else []
+    found += [] if zone is None else [f"workload.zone={json.dumps(zone)}"]
     set_by_options = {each.partition("=")[0] for each in found}
     for each in changes or []:
         key = each.partition("=")[0]

@@ -30,10 +30,13 @@ class TextTable(NamedTuple):
         All columns as text; the index holds lines of the file, from 2 on.
     faults : list of Fault
         Lines with another number of fields.
+    headers : int
+        Rows left out, as they repeat the header.
     """
 
     rows: pd.DataFrame
     faults: list[Fault]
+    headers: int = 0
 
 
 def header_of(path: Path) -> str:
@@ -134,7 +137,10 @@ def read_text_table(path: Path, *, open_end: Callable[[str], bool] = lambda name
         split = [text.split(separator_of(header), len(names) - 1) for text in longer.values()]
         rows = pd.concat([rows, pd.DataFrame(split, pd.Index(list(longer)), columns, dtype="str")]).sort_index()
     unnamed = [f"(column {place})" for place, name in enumerate(names, 1) if not name]
-    return TextTable(rows[(rows != "").any(axis=1)].drop(columns=unnamed), faults)
+    rows = rows[(rows != "").any(axis=1)].drop(columns=unnamed)
+    again = rows.iloc[:, 0].str.strip() == rows.columns[0]
+    again &= rows.eq(rows.columns).all(axis=1) if again.any() else False
+    return TextTable(rows[~again], faults, int(again.sum()))
 
 
 def repeated(rows: pd.DataFrame, ids: str | None) -> pd.Series[bool]:

@@ -11,12 +11,34 @@ from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError
 from marketsched.worlds.logs import FORMATS, LogFormat
+from marketsched.worlds.logs.columns import UTC
 from marketsched.worlds.logs.delimited import header_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.traces.catalogue import TRACES
 from marketsched.worlds.traces.trace import Source, data_folder
 
-SUMMARY_OF_LSF = re.compile(r"Summary of time in seconds|JOBID\s+USER\s+JOB_NAME\s+PEND")  # what `bhist` prints
+SACCT = (
+    "what sacct -a -P --noconvert -S 2026-03-01 -o JobID,User,Account,JobName,Partition,Submit,Start,End,Timelimit,"
+    "NNodes,State prints"
+)
+BJOBS = (
+    "what bjobs -a -o \"user stat queue submit_time start_time finish_time slots delimiter='|'\" prints, "
+    "with LSB_DISPLAY_YEAR=y"
+)
+PBS = "accounting files of PBS (server_priv/accounting)"
+PODS = "CSV with namespace, creationTimestamp, startTime, completionTime, cpu, nvidia.com/gpu"
+# What is printed for people, by its first line: what it is, and what can be read in its place.
+PRINTED = {
+    r"\s*JobI[Dd](Raw)? .*\b(State|Elapsed|Submit|ExitCode|NNodes|AllocCPUS)\b": ("sacct's fixed widths", SACCT),
+    r"\s*JOBID\s.*\b(ST|STATE|NODELIST)\b": ("squeue's list, which has no jobs that ended", SACCT),
+    r"JobId=\d": ("scontrol's list, which has few jobs that ended", SACCT),
+    r"\s*PARTITION\s+AVAIL": ("sinfo's list of nodes, not of jobs", SACCT),
+    r"-{20,}$|Cluster[/|]": ("a report of sreport, which has sums and no jobs", SACCT),
+    r"Summary of time|JOBID\s+USER\s+JOB_NAME\s+PEND": ("a summary of bhist, which has no times of submission", BJOBS),
+    r"JOBID\s+USER\s+STAT\s|Job <\d+>|Accounting information about jobs": ("a list of LSF without separator", BJOBS),
+    r"[Jj]ob [Ii][Dd][:\s]|\s*Req'd": ("qstat's list of jobs", PBS),
+    r"(NAMESPACE\s+)?NAME\s+(READY|STATUS|COMPLETIONS)\s": ("kubectl's list, which has no times", PODS),
+}
 
 
 def format_of(path: Path) -> str:
@@ -31,16 +53,12 @@ def format_of(path: Path) -> str:
     if by_name == "swf":  # a log with damaged header lines is one, too
         return by_name
     header = header_of(path)
+    for first, (what, legal) in PRINTED.items():
+        if re.match(first, header):
+            raise InvalidParameterError(what, source=str(path), legal=legal)
     for kind, form in FORMATS.items():
         if _has_columns(header, form) or (form.begins and _function(form.begins)(header)) or kind == by_name:
             return kind  # by its name alone: its reader says which column it misses
-    if SUMMARY_OF_LSF.match(header):
-        raise InvalidParameterError(
-            "a summary of bhist, which has no times of submission",
-            source=str(path),
-            legal="what bjobs -a -o \"user stat queue submit_time start_time finish_time slots delimiter='|'\" prints, "
-            "with LSB_DISPLAY_YEAR=y",
-        )
     raise InvalidParameterError(
         f"first line {header.strip()[:80]!r}",
         source=str(path),
@@ -79,11 +97,16 @@ def find_log(path: str, data: Source = None) -> Path:
     own = Path(path)
     if own.is_file():
         return own
-    inside = data_folder(data) / path
+    try:
+        inside = data_folder(data) / path
+    except MissingDataError as error:
+        raise MissingDataError(f"{path}: no such file; {error}") from None
     return inside if inside.is_file() else own
 
 
-def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, strict: bool = False) -> JobLog:
+def read_log(
+    path: Path, kind: str, columns: Mapping[str, str] | None = None, strict: bool = False, zone: str = UTC
+) -> JobLog:
     """Return the log in a file of this format; the last few that were read are kept while the file stays as it is.
 
     Parameters
@@ -96,33 +119,39 @@ def read_log(path: Path, kind: str, columns: Mapping[str, str] | None = None, st
         Of a table of text: as `csv_log` has it.
     strict : bool
         Refuse a malformed row, of a format that counts them.
+    zone : str
+        Of a table of text: of times that name none.
 
     Raises
     ------
     InvalidParameterError
-        If columns are named of a format that has its own, or ``strict`` is said of one that is always so.
+        If columns or a zone are named of a format that has its own, or ``strict`` is said of one that is always so.
     MissingDataError, TraceError
         If the file is not there, or damaged.
     """
     form = FORMATS[kind]
     if columns and not form.text:
         raise InvalidParameterError(place="columns", value=columns, legal=f"nothing: {kind} has columns of its own")
+    if zone != UTC and not form.text:
+        raise InvalidParameterError(place="zone", value=zone, legal=f"nothing: {kind} has times of its own")
     if strict and not form.counts:
         raise InvalidParameterError(place="strict", value=strict, legal=f"nothing: {kind} is always read so")
     try:
         state = path.stat()
     except OSError as error:
         raise MissingDataError(f"{path}: {error.strerror}: expected the file of a log") from None
-    return _read(path, kind, tuple((columns or {}).items()), strict, state.st_mtime_ns, state.st_size)
+    return _read(path, kind, tuple((columns or {}).items()), strict, zone, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, kind: str, columns: tuple[tuple[str, str], ...], strict: bool, changed: int, size: int) -> JobLog:
+def _read(
+    path: Path, kind: str, columns: tuple[tuple[str, str], ...], strict: bool, zone: str, changed: int, size: int
+) -> JobLog:
     form = FORMATS[kind]
     read: Callable[..., JobLog] = _function(form.read)
     try:
         if form.text:
-            return read(path, dict(columns), strict)
+            return read(path, dict(columns), strict, zone)
         return read(path, strict) if form.counts else read(path)
     except InvalidParameterError as error:
         raise error if error.source else error.within(str(path)) from None

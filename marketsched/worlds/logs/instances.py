@@ -27,7 +27,7 @@ def instance_table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     Returns
     -------
     DataFrame
-        As of `marketsched.worlds.logs.tres.tres_table`, in order of creation; the index counts from 0.
+        As of `marketsched.worlds.logs.requests.requests_table`, in order of creation; the index counts from 0.
     dict of str to int
         Rows left out, by the reason.
 

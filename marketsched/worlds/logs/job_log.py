@@ -16,7 +16,8 @@ from marketsched.mechanisms.errors import InvalidParameterError
 MOST_PROCESSORS = 1_000_000  # of one run
 LONGEST_SECONDS = 1e11
 REQUIRED = ("submit_s", "run_s", "processors")
-OPTIONAL = ("start_s", "requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s")
+OPTIONAL = ("start_s", "requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s",
+            "eligible_s", "priority", "account", "qos", "requests", "lost_s")  # fmt: skip
 NO_USERS = "no column says whose a job is: each has an owner of its own, and fair share is first come"
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
@@ -31,8 +32,10 @@ class JobLog:
         One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known), ``start_s``
         (float64, on the clock of ``submit_s`` and not before it; NaN: not known),
         ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
-        2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) and ``deadline_s`` (float64,
-        on the clock of ``submit_s``; NaN: not known).
+        2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) ``deadline_s`` (float64,
+        on the clock of ``submit_s``; NaN: not known), and as recorded ``eligible_s`` (float64, as ``deadline_s``),
+        ``priority`` (float64), ``account``, ``qos``, ``requests`` (text, of Slurm's ReqTRES) and ``lost_s`` (float64,
+        seconds of earlier runs of the same job).
     source : str
         Its machine, and the acknowledgement.
     nodes : int, optional
@@ -61,6 +64,7 @@ class JobLog:
         nodes: int | None = None,
         counted: Mapping[str, int] | None = None,
         warnings: Sequence[str] = (),
+        unread: Sequence[str] = (),
     ) -> JobLog:
         """Bring a table into this form.
 
@@ -74,6 +78,8 @@ class JobLog:
             Rows that a reader has left out.
         warnings : sequence of str
             What a reader does not honour.
+        unread : sequence of str
+            Columns of the file that are not read.
 
         Raises
         ------
@@ -86,12 +92,13 @@ class JobLog:
         rows = pd.DataFrame({name: _numbers(table, name) for name in REQUIRED})
         rows["requested_s"] = _numbers(table, "requested_s") if "requested_s" in table else np.nan
         rows.loc[~rows["requested_s"].between(0, LONGEST_SECONDS, inclusive="right"), "requested_s"] = np.nan
-        for name in ("value", "deadline_s", "start_s"):
+        for name in ("value", "deadline_s", "start_s", "eligible_s", "priority", "lost_s"):
             rows[name] = _numbers(table, name) if name in table else np.nan
             rows.loc[~(rows[name] >= 0), name] = np.nan
         rows.loc[rows["deadline_s"] > LONGEST_SECONDS, "deadline_s"] = np.nan
         rows.loc[~rows["start_s"].between(rows["submit_s"], LONGEST_SECONDS), "start_s"] = np.nan
-        for name in ("user", "executable", "queue"):
+        rows["lost_s"] = rows["lost_s"].fillna(0.0)
+        for name in ("user", "executable", "queue", "account", "qos", "requests"):
             rows[name] = _names(table[name]) if name in table else ""
         rows["urgency"] = _urgencies(table) if "urgency" in table else -1
         status = _numbers(table, "status") if "status" in table else pd.Series(np.nan, index=rows.index)
@@ -107,6 +114,7 @@ class JobLog:
         counted["rows before an earlier submission, sorted"] = int((rows["submit_s"].diff() < 0).sum())
         rows = rows.astype({"processors": np.int64}).sort_values("submit_s", kind="stable", ignore_index=True)
         found = [*warnings, *([] if rows["user"].ne("").any() else [NO_USERS])]
+        source += f"; not read: {', '.join(unread)}" if unread else ""
         return cls(rows, source, nodes, {what: n for what, n in counted.items() if n}, tuple(found))
 
 

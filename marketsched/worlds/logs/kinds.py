@@ -9,7 +9,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, Whole, check_fields
 from marketsched.mechanisms.randomness import Rng
 from marketsched.worlds.logs import FORMATS, LogFormat, class_name
-from marketsched.worlds.logs.columns import AnyColumns
+from marketsched.worlds.logs.columns import UTC, AnyColumns, AnyZone
 from marketsched.worlds.logs.formats import find_log, read_log
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
@@ -37,6 +37,8 @@ class LogFile:
         Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
     strict : bool
         Of a table of text or ``swf``: refuse it for a row that cannot be understood, instead of counting it.
+    zone : str
+        Of a table of text: the time zone of times that name none, as in ``Europe/Berlin``.
     rule : mapping
         Keys of `marketsched.worlds.logs.rule.LogRule`; None: all as they are by default.
 
@@ -61,6 +63,7 @@ class LogFile:
     window: Annotated[int, Whole(0, 999)] = 0
     columns: Annotated[Any, Maybe(AnyColumns())] = None
     strict: bool = False
+    zone: Annotated[str, AnyZone()] = UTC
     rule: Annotated[Any, Maybe(AnyRule())] = None
 
     def __post_init__(self) -> None:
@@ -81,7 +84,7 @@ class LogFile:
     def read(self, data: Source) -> tuple[JobLog, str]:
         """Return the log, and the name of its file."""
         path = find_log(self.path, data) if self.path else TRACES[self.trace].path(data)
-        return read_log(path, self.kind, self.columns, self.strict), path.name
+        return read_log(path, self.kind, self.columns, self.strict, self.zone), path.name
 
 
 def _kind(kind: str, form: LogFormat) -> type[LogFile]:

@@ -87,9 +87,9 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     Returns
     -------
     Workload
-        One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``
-        and, of a log with starts, ``recorded_start`` (rounds; 0: not known), ``run_s`` and ``submit_s`` (from the
-        window's beginning). ``notes`` says what was drawn, chosen, cut and left out.
+        One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``,
+        ``account`` where known, and of a log with starts ``recorded_start`` (rounds; 0: not known), ``run_s`` and
+        ``submit_s`` (from the window's beginning). ``notes`` says what was drawn, chosen, cut and left out.
 
     Raises
     ------
@@ -281,6 +281,7 @@ def _jobs(
     shown: dict[str, list[str] | NDArray[Any]] = {
         "class": classes,
         "queue": runs["queue"].tolist(),
+        **({"account": runs["account"].tolist()} if runs["account"].any() else {}),
         "requested": asked[first:last],
         **({"recorded_start": recorded} if recorded.any() else {}),
         "submit_s": (runs["submit_s"] - origin).to_numpy(),

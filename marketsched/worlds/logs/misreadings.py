@@ -75,17 +75,8 @@ def _gpus(rows: pd.DataFrame, by_name: Mapping[str, str], counted: str) -> list[
     if not asked.any():
         return []
     of = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    how = "marketsched scenarios FILE proposes a cluster with them" if "reqtres" in by_name else _counting(by_name)
-    return [f"{int(asked.sum()):,} of {len(rows):,} jobs ask for GPUs{of}, which equal nodes do not know: {how}"]
-
-
-def _counting(by_name: Mapping[str, str]) -> str:
-    column = next((by_name[name] for name in GPUS if name in by_name), None)
-    return (
-        f"--columns processors={column} counts them"
-        if column
-        else "a file of sacct with ReqTRES does (docs/resources.md)"
-    )
+    said = f"{int(asked.sum()):,} of {len(rows):,} jobs ask for GPUs{of}, which equal nodes do not know"
+    return [f"{said}: marketsched scenarios FILE proposes a cluster with them"]
 
 
 def _kinds(rows: pd.DataFrame, by_name: Mapping[str, str]) -> list[str]:

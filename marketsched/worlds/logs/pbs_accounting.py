@@ -17,7 +17,7 @@ from marketsched.worlds.traces.faults import Fault
 from marketsched.worlds.traces.tables import open_lines
 
 KEYS = ("user", "jobname", "queue", "ctime", "start", "end", "Resource_List.nodect", "Resource_List.ncpus",
-        "Resource_List.ngpus", "Resource_List.walltime")  # fmt: skip
+        "Resource_List.ngpus", "Resource_List.mem", "Resource_List.walltime", "account", "etime")  # fmt: skip
 TERMINATED = ("271", "143")  # exit status of a job that `qdel` ended: SIGTERM, counted from 256 or from 128
 _RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _PAIR = re.compile(r"(?:^|\s)([\w.]+)=(\"[^\"]*\"|\S*)")
@@ -46,10 +46,10 @@ def read_accounting(path: Path) -> TextTable:
             if len(parts) < 4:
                 faults.append(Fault(number, f"{len(parts)} parts between ';', not 4"))
             elif parts[1] in ("E", "R") and "[]" not in parts[2]:  # the jobs of an array have records of their own
-                rows[number] = _row(parts[1], parts[3])
+                rows[number] = {"jobid": parts[2], **_row(parts[1], parts[3])}
     if not rows:
         raise TraceError("no record of a run that ended", source=str(path), legal="records of type E")
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=[*KEYS, "state"], dtype="str")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["jobid", *KEYS, "state"], dtype="str")
     return TextTable(table.loc[:, (table != "").any()], faults)
 
 

@@ -273,7 +273,6 @@ def test_every_format_is_a_kind_and_stands_on_the_page():
 
 GOOD = "submit_s,run_s,processors,user\n1,2,3,a\n"
 ROWS = {  # a row that cannot be read, and what is said of it
-    "two headers": ("submit_s,run_s,processors,user\n", "line 3: submit_s = 'submit_s'"),
     "negative": ("-5,2,3,a\n", "line 3: submit_s = '-5'"),
     "very negative run": ("5,-7,3,a\n", "line 3: run_s = '-7'"),
     "infinite": ("5,inf,3,a\n", "line 3: run_s = 'inf'"),

@@ -2,17 +2,19 @@
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from marketsched import compare
 from marketsched.config.scenario import Scenario
-from marketsched.mechanisms.errors import InvalidParameterError, TraceError
+from marketsched.mechanisms.errors import InvalidParameterError, MissingDataError, TraceError
 from marketsched.show.cli import app
 from marketsched.worlds.logs.delimited import REPEATED
 from marketsched.worlds.logs.formats import format_of, read_log
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
+from marketsched.worlds.logs.reruns import PARTS, RUNS_LOST
 from marketsched.worlds.logs.rule import LogRule
 
 SACCT = """JobID|User|JobName|Partition|Submit|Start|End|Elapsed|Timelimit|AllocTRES|State
@@ -48,20 +50,78 @@ def test_the_jobs_of_sacct_that_have_ended(tmp_path):
     }
 
 
-def test_months_that_overlap_count_a_job_once(tmp_path):
-    """A run that spans midnight is printed by the queries of both months; a requeued one has two rows that differ."""
-    header = "JobID|User|Submit|Start|End|NNodes|State"
-    day = "2026-03-{0}T0{1}:00:00"
-    spanning = f"7|ann|{day.format('01', 1)}|{day.format('01', 2)}|{day.format('01', 3)}|2|COMPLETED"
-    twice = [
-        f"8|bob|{day.format('01', 1)}|{day.format('01', start)}|{day.format('01', start + 1)}|1|{state}"
-        for start, state in ((2, "REQUEUED"), (4, "COMPLETED"))
-    ]
-    other = spanning.replace("7|", "9|", 1)
-    (tmp_path / "sacct.txt").write_text("\n".join([header, spanning, *twice, other, spanning]) + "\n")
+AGAIN = """JobID|User|Account|JobName|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|NNodes|ReqTRES|State
+1|ann|phys|a|gpu|high|2026-03-01T00:00:00|2026-03-01T00:00:00|2026-03-01T00:00:00|2026-03-01T01:05:00|3900|1|node=1|REQUEUED
+1|ann|phys|a|gpu|high|2026-03-01T01:05:01|2026-03-01T01:07:01|2026-03-01T01:10:00|2026-03-01T02:10:00|3600|1|node=1|PREEMPTED
+1|ann|phys|a|gpu|high|2026-03-01T02:10:01|2026-03-01T02:10:01|2026-03-01T03:00:00|2026-03-01T03:30:00|1800|1|node=1|COMPLETED
+2|bob|bio|b|cpu|low|2026-03-01T00:20:00|2026-03-01T01:00:00|2026-03-01T01:00:00|2026-03-01T02:00:00|3600|2|node=2|COMPLETED
+2|bob|bio|b|cpu|low|2026-04-01T00:20:00|2026-04-01T00:20:00|2026-04-01T01:00:00|2026-04-01T02:00:00|3600|2|node=2|COMPLETED
+3+0|eve|bio|c|cpu|low|2026-03-01T00:30:00|2026-03-01T00:30:00|2026-03-01T00:31:00|2026-03-01T02:31:00|7200|1|node=1|COMPLETED
+3+1|eve|bio|c|gpu|low|2026-03-01T00:30:00|2026-03-01T00:30:00|2026-03-01T00:31:00|2026-03-01T02:30:00|7140|2|node=2|COMPLETED
+"""
+
+
+def test_rows_of_one_job_are_one_job_and_queries_that_overlap_count_once(tmp_path):
+    """`sacct -D` has a row for each run, with a submission of its own, and one for each part; numbers come again."""
+    (tmp_path / "sacct.txt").write_text(AGAIN + AGAIN)
     log = read_log(tmp_path / "sacct.txt", "sacct")
-    assert log.table["processors"].tolist() == [2, 1, 1, 2]
-    assert log.counted[REPEATED] == 1
+    table = log.table.assign(wait=log.table["start_s"] - log.table["submit_s"])
+    assert table[["user", "processors", "run_s", "lost_s", "wait"]].values.tolist() == [
+        ["ann", 1, 1800.0, 7500.0, 10_800.0], ["bob", 2, 3600.0, 0.0, 2400.0], ["eve", 3, 7200.0, 0.0, 60.0],
+        ["bob", 2, 3600.0, 0.0, 2400.0],
+    ]  # fmt: skip
+    assert {REPEATED: 8, RUNS_LOST: 2, PARTS: 1}.items() <= log.counted.items()  # the second header, too
+    assert table[["account", "qos", "queue", "requests"]].values.tolist()[1] == ["bio", "low", "cpu", "node=2"]
+    assert (table["eligible_s"] - table["submit_s"]).tolist() == [0.0, 2400.0, 0.0, 0.0]
+    (tmp_path / "sacct.txt").write_text(AGAIN.replace("JobName", "Comment"))
+    assert read_log(tmp_path / "sacct.txt", "sacct").source.endswith("; not read: Comment")
+    scenario = Scenario.load(tmp_path / "sacct.txt").with_mechanism("fair-share")
+    tree = scenario.setup(np.random.default_rng(0)).mechanism.tree
+    assert tree.portions() == {"ann": 0.5, "bob": 0.25, "eve": 0.25}  # accounts are the upper level
+
+
+CLOCK = """JobID|User|Submit|Start|End|ElapsedRaw|NNodes|State
+1|ann|2025-10-26T02:50:00|2025-10-26T02:17:00|2025-10-26T03:17:00|3600|1|COMPLETED
+2|bob|2025-10-26T01:50:00|2025-10-26T01:50:00|2025-10-26T02:20:00|5400|1|COMPLETED
+"""
+
+
+def test_a_change_of_clocks_is_read_in_its_zone_and_said(tmp_path):
+    (tmp_path / "jobs.txt").write_text(CLOCK)
+    assert "2 of 2 rows start before their submission" in read_log(tmp_path / "jobs.txt", "sacct").warnings[0]
+    workload = {"kind": "sacct", "path": str(tmp_path / "jobs.txt"), "zone": "Europe/Berlin"}
+    assert "hour that Europe/Berlin has twice" in log_of_kind(**workload).notes["warnings"]
+    table = read_log(tmp_path / "jobs.txt", "sacct", zone="Europe/Berlin").table
+    assert (table["start_s"] - table["submit_s"]).tolist() == [0.0, 1620.0]
+    with pytest.raises(InvalidParameterError, match="zone = 'Berlin': expected a time zone, as Europe/Berlin"):
+        log_of_kind(**{**workload, "zone": "Berlin"})
+
+
+@pytest.mark.parametrize(
+    ("printed", "what"),
+    [
+        ("JobID           User     Submit    State \n------ ", "sacct's fixed widths.* sacct -a -P"),
+        ("   JOBID PARTITION     NAME     USER ST       TIME  NODES\n", "squeue's list.* sacct -a -P"),
+        ("-" * 80 + "\nCluster/Account/User Utilization 2026", "a report of sreport.* sacct -a -P"),
+        ("JobId=101 JobName=train\n", "scontrol's list.* sacct -a -P"),
+        ("Summary of time in seconds spent:\nJOBID USER\n1 ann", "no times of submission.* bjobs -a -o"),
+        ("JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST\n", "a list of LSF.* bjobs -a -o"),
+        ("Job id            Name             User\n", "qstat's list.* accounting files of PBS"),
+        ("NAME    READY   STATUS      RESTARTS   AGE\n", "kubectl's list.* CSV with namespace"),
+        ("nothing in particular\n", "first line 'nothing in particular': expected a scenario in YAML"),
+    ],
+)  # fmt: skip
+def test_what_is_printed_for_people_is_refused_with_what_can_be_read(printed, what, tmp_path):
+    (tmp_path / "notes.txt").write_text(printed)
+    with pytest.raises(InvalidParameterError, match=what):
+        Scenario.load(tmp_path / "notes.txt")
+
+
+def test_a_log_that_is_not_there_is_named_first(monkeypatch):
+    monkeypatch.delenv("MARKETSCHED_DATA", raising=False)
+    for kind in ("swf", "csv"):
+        with pytest.raises(MissingDataError, match=r"^nope: no such file"):
+            Scenario.from_dict({"name": "x", "workload": {"kind": kind, "path": "nope"}}).workload_of(0)
 
 
 def test_lengths_of_sacct_come_from_any_of_its_columns(tmp_path):
@@ -156,14 +216,14 @@ def test_what_equal_nodes_do_not_know_is_said(tmp_path):
     (tmp_path / "messy.txt").write_text(MESSY)
     log = read_log(tmp_path / "messy.txt", "sacct")
     assert log.warnings == (
-        "2 of 5 jobs use less than whole nodes (of 64 cores) and count as whole ones: --columns processors=NCPUS "
+        "2 of 4 jobs use less than whole nodes (of 64 cores) and count as whole ones: --columns processors=NCPUS "
         "counts cores, also in --nodes",
-        "2 of 5 jobs ask for GPUs (a100, v100), which equal nodes do not know: marketsched scenarios FILE proposes "
+        "2 of 4 jobs ask for GPUs (a100, v100), which equal nodes do not know: marketsched scenarios FILE proposes "
         "a cluster with them",
     )
-    assert log.table["run_s"].tolist() == [3600.0, 3600.0, 1800.0, 3600.0]  # the run that was requeued took its nodes
+    assert log.table["run_s"].tolist() == [3600.0] * 3 and log.table["lost_s"].tolist() == [0.0, 0.0, 1800.0]
     cores = read_log(tmp_path / "messy.txt", "sacct", columns={"processors": "NCPUS"})
-    assert len(cores.warnings) == 1 and cores.table["processors"].tolist() == [64, 8, 128, 128]
+    assert len(cores.warnings) == 1 and cores.table["processors"].tolist() == [64, 8, 128]
 
 
 @pytest.mark.slow
@@ -192,7 +252,8 @@ def test_jobs_of_kubernetes(tmp_path):
     assert log.table["user"].tolist() == ["a", "b"]
     assert log.warnings == (
         "1 of 2 jobs ask for a part of one (cpu) and count as whole ones",
-        "1 of 2 jobs ask for GPUs, which equal nodes do not know: --columns processors=nvidia.com/gpu counts them",
+        "1 of 2 jobs ask for GPUs, which equal nodes do not know: marketsched scenarios FILE proposes a cluster with "
+        "them",
     )
     assert log.counted == {
         "rows left out: jobs that had not ended": 1,
@@ -233,30 +294,22 @@ def test_jobs_of_lsf(tmp_path):
     assert table["requested_s"].tolist() == [8 * 3600.0, 3600.0]  # its limits are in minutes
 
 
-def test_a_summary_of_lsf_is_refused_with_what_can_be_read(tmp_path):
-    (tmp_path / "bhist.txt").write_text("Summary of time in seconds spent in various states:\nJOBID USER\n1 ann\n")
-    with pytest.raises(InvalidParameterError, match="no times of submission: expected what bjobs -a -o"):
-        Scenario.load(tmp_path / "bhist.txt")
-    (tmp_path / "notes.txt").write_text("nothing in particular\n")
-    with pytest.raises(InvalidParameterError, match="first line 'nothing in particular': expected a scenario in YAML"):
-        Scenario.load(tmp_path / "notes.txt")
-
-
 def test_the_accounting_of_pbs(tmp_path):
     (tmp_path / "20260302").write_text(ACCOUNTING)
     assert format_of(tmp_path / "20260302") == "pbs"
     log = read_log(tmp_path / "20260302", "pbs")
-    assert log.table["user"].tolist() == ["ann", "bob", "bob"] and log.table["processors"].tolist() == [2, 2, 2]
-    assert log.table["submit_s"].tolist() == [1772410200.0] * 3 and log.table["run_s"].tolist() == [3600.0] * 3
-    assert log.table["requested_s"].tolist() == [8 * 3600.0] * 3 and log.table["queue"].tolist() == ["q"] * 3
+    assert log.table["user"].tolist() == ["ann", "bob"] and log.table["processors"].tolist() == [2, 2]
+    assert log.table["submit_s"].tolist() == [1772410200.0] * 2 and log.table["run_s"].tolist() == [3600.0] * 2
+    assert log.table["requested_s"].tolist() == [8 * 3600.0] * 2 and log.table["queue"].tolist() == ["q"] * 2
+    assert log.table["lost_s"].tolist() == [0.0, 3600.0] and log.table["account"].tolist() == ["a = b"] * 2
     assert dict(log.counted) == {
         "rows left out: not understood (line 6: 2 parts between ';', not 4)": 1,
-        "runs that failed, kept: they took their nodes": 1,
+        RUNS_LOST: 1,
         "runs that were cancelled, kept: they took their nodes": 1,
     }
-    assert len(log.warnings) == 1 and "2 of 3 jobs use less than whole nodes (of 16 cores)" in log.warnings[0]
+    assert len(log.warnings) == 1 and "1 of 2 jobs use less than whole nodes (of 16 cores)" in log.warnings[0]
     cores = read_log(tmp_path / "20260302", "pbs", columns={"processors": "Resource_List.ncpus"})
-    assert cores.table["processors"].tolist() == [32, 3, 3]
+    assert cores.table["processors"].tolist() == [32, 3]
     (tmp_path / "begun").write_text(ACCOUNTING.splitlines()[0] + "\n")
     with pytest.raises(TraceError, match="no record of a run that ended: expected records of type E"):
         read_log(tmp_path / "begun", "pbs")
