@@ -18,6 +18,7 @@ from marketsched.show.commands.tools import (
     OutOption,
     SeedOption,
     StrictOption,
+    ZoneOption,
     file_name,
     finish,
     log_changes,
@@ -40,6 +41,7 @@ def waits(
     nodes: NodesOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
+    zone: ZoneOption = None,
     seed: SeedOption = 0,
     out: OutOption = None,
     force: ForceOption = False,
@@ -55,7 +57,7 @@ def waits(
         content, source = config.scenario_file.read_scenario(log)
         if not config.scenario_file.is_log(content):
             raise InvalidParameterError(f"{log} is no log", legal="the file of one (docs/logs.md)")
-        content = config.scenario_file.with_changes(content, log_changes(None, columns, strict))
+        content = config.scenario_file.with_changes(content, log_changes(None, columns, strict, zone=zone))
         found, name = config.scenario.Scenario.from_dict(content, source=source).workload.recipe().read(data)
         folder = target_folder(out, f"{file_name(name)}-waits", force)
         finish(recorded.waits.waits_of(found, name, nodes=nodes, by=groups, seed=seed), folder, force, as_json)

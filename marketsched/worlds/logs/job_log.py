@@ -32,7 +32,7 @@ class JobLog:
         One row per run: ``submit_s, run_s, requested_s`` (float64, seconds; NaN: no request is known), ``start_s``
         (float64, on the clock of ``submit_s`` and not before it; NaN: not known),
         ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
-        2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known) ``deadline_s`` (float64,
+        2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known), ``deadline_s`` (float64,
         on the clock of ``submit_s``; NaN: not known), and as recorded ``eligible_s`` (float64, as ``deadline_s``),
         ``priority`` (float64), ``account``, ``qos``, ``requests`` (text, of Slurm's ReqTRES) and ``lost_s`` (float64,
         seconds of earlier runs of the same job).

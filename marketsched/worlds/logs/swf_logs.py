@@ -14,6 +14,7 @@ from marketsched.worlds.traces.swf import FIELDS, read_swf
 from marketsched.worlds.traces.tables import open_lines
 
 PARTS = (2, 3, 4)  # codes of status: a part of a run that goes on, and the last part of one
+UNREAD = ("cpu_s", "memory_kb", "requested_memory_kb", "group", "partition", "preceding_job", "think_s")
 SUMMED_UP = "rows left out: parts of a run that has a line of its own"
 _MACHINE = re.compile(rb";\s*(MaxProcs|MaxNodes):\s*(\d+)")
 _CLOCK = re.compile(rb";\s*(UnixStartTime|TimeZoneString):\s*(\S+)")
@@ -54,7 +55,8 @@ def swf_log(path: Path, strict: bool = False) -> JobLog:
                 thanks = (
                     f"a log in Standard Workload Format, with thanks to {found[1].decode('utf-8', 'replace').strip()}"
                 )
-    log = JobLog.of(table, thanks, machine or None, counted)
+    unread = [name for name in UNREAD if (table[name] >= 0).any()]
+    log = JobLog.of(table, thanks, machine or None, counted, unread=unread)
     return replace(log, monday_s=_monday(log, clock))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +141,9 @@ def _log(path: Path, found: TextTable, columns: Mapping[str, str], strict: bool,
     about = source + (f" ({', '.join(f'{ours} = {theirs}' for ours, theirs in renamed.items())})" if renamed else "")
     unread = [str(name) for name in rows.columns if name not in names.values() and name != ids]
     warnings = [*not_honoured(rows.loc[table.index], names), *doubts]
-    return JobLog.of(table.reset_index(drop=True), about, counted=counted, warnings=warnings, unread=unread)
+    log = JobLog.of(table.reset_index(drop=True), about, counted=counted, warnings=warnings, unread=unread)
+    middle = pd.Timestamp(log.table["submit_s"].median(), unit="s", tz=zone)
+    return replace(log, monday_s=log.monday_s - (middle.utcoffset() or timedelta()).total_seconds())
 
 
 def states_of(column: pd.Series[str]) -> pd.Series[str]:
