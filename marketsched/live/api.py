@@ -1,4 +1,4 @@
-"""The HTTP calls of a live market (FastAPI); what each does stands in `calls`."""
+"""The HTTP calls of a live market (FastAPI); what each does stands in `calls` and `credit_calls`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from inspect import Parameter, Signature
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from fastapi.routing import APIRoute
@@ -19,32 +20,26 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
-from marketsched.live import bodies, calls, credit_calls
+from marketsched.live import bodies
 from marketsched.live.batches import batch
-from marketsched.live.calls import MOST_ON_PAGE, PAGE
+from marketsched.live.calls import Seq
 from marketsched.live.documented import body, problems
-from marketsched.live.figures import STATES, Figures
+from marketsched.live.figures import Figures
 from marketsched.live.guard import Guard
 from marketsched.live.market_view import PRICED_ROUNDS, public_at, shown_at
 from marketsched.live.owner_view import seen
 from marketsched.live.page import PAGES, page_answer
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
+from marketsched.live.routes import ROUTES, Route
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError
 
 ROWS_AT_ONCE = 100  # of a stream, before others have their turn
 KEEP_ALIVE = 15.0  # seconds
-LAST_SEQ = 2**53
 
-Call = Callable[[Request], Awaitable[Response]]
-JobName = Annotated[str, Path(max_length=128, description="OWNER.LABEL")]
-OwnerName = Annotated[str, Path(max_length=32)]
-AnyOwner = Annotated[str | None, Query(max_length=32)]
-Page = Annotated[int, Query(ge=1, le=MOST_ON_PAGE)]
-Seq = Annotated[int, Query(ge=0, le=LAST_SEQ)]
-StateName = Annotated[str | None, Query(pattern=f"^({'|'.join(STATES)})$")]
+Call = Callable[..., Awaitable[Response]]
 
 
 def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
@@ -78,7 +73,21 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         _check_query(request)
         return JSONResponse(await asyncio.wrap_future(service.ask(work, _repeatable(request))), status)
 
-    # -- owners ---------------------------------------------------------------------------------------------
+    def endpoint(route: Route) -> Call:
+        async def made(request: Request, **given: Any) -> Response:
+            said = () if route.body is None else (request.state.said,)
+            parameters = (given[name] for name in route.parameters)
+            return await done(request, route.call(request.state.who, *parameters, *said), route.status)
+
+        asked = Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)
+        own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in route.parameters.values()]
+        made.__signature__ = Signature([asked, *own])  # type: ignore[attr-defined]
+        app.add_api_route(
+            route.path, made, methods=[route.method], name=route.call.__name__, description=route.call.__doc__,
+            status_code=route.status, responses=problems(*route.refusals),
+            openapi_extra=None if route.body is None else body(route.body),
+        )  # fmt: skip
+        return made
 
     @app.get("/v1/market")
     async def market(request: Request, rounds: Annotated[int, Query(ge=0, le=PRICED_ROUNDS)] = 100) -> Response:
@@ -88,46 +97,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
             raise UnavailableError(f"unavailable: {service.down}")
         return JSONResponse(shown_at(service.view, service.clock, rounds, request.state.who))  # it waits for nothing
 
-    @app.post("/v1/quotes", openapi_extra=body(bodies.Submission))
-    async def quote(request: Request) -> Response:
-        """What a submission would get now: plan, prices, failure probabilities. Nothing is changed."""
-        return await done(request, calls.quote(request.state.who, request.state.said))
-
-    @app.post("/v1/jobs", status_code=201, openapi_extra=body(bodies.Submission))
-    async def submit(request: Request) -> Response:
-        """Submit a statement of work; the plan is final."""
-        return await done(request, calls.submit(request.state.who, request.state.said), 201)
-
-    @app.get("/v1/jobs")
-    async def jobs(
-        request: Request,
-        owner: AnyOwner = None,
-        state: StateName = None,
-        after: Annotated[str, Query(max_length=128)] = "",
-        limit: Page = PAGE,
-    ) -> Response:
-        """Jobs in order of submission."""
-        return await done(request, calls.jobs(request.state.who, owner, state, after, limit))
-
-    @app.get("/v1/jobs/{job}", responses=problems(404))
-    async def job(request: Request, job: JobName) -> Response:
-        """One job: state, plan, events, charge."""
-        return await done(request, calls.job(request.state.who, job))
-
-    @app.post("/v1/jobs/{job}/arrival", responses=problems(404), openapi_extra=body(bodies.Arrival))
-    async def arrive(request: Request, job: JobName) -> Response:
-        """The job is ready, with this signal."""
-        return await done(request, calls.arrive(request.state.who, job, request.state.said))
-
-    @app.post("/v1/jobs/{job}/completion", responses=problems(404), openapi_extra=body(bodies.Completion))
-    async def complete(request: Request, job: JobName) -> Response:
-        """The job ran its last round in the round cleared last."""
-        return await done(request, calls.complete(request.state.who, job, request.state.said))
-
-    @app.post("/v1/jobs/{job}/withdrawal", responses=problems(404), openapi_extra=body(bodies.Withdrawal))
-    async def withdraw(request: Request, job: JobName) -> Response:
-        """Take the job back: at the no-show fee before it came, at the price of its rounds once it runs."""
-        return await done(request, calls.withdraw(request.state.who, job, request.state.said))
+    endpoints = {(route.method, route.path): endpoint(route) for route in ROUTES}
 
     @app.post("/v1/batch", openapi_extra=body(bodies.Batch))
     async def several(request: Request) -> Response:
@@ -137,69 +107,12 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         guard.charge(who.name, len(said["calls"]) - 1)
         return await done(request, work)
 
-    @app.get("/v1/account", responses=problems(404))
-    async def account(request: Request, owner: AnyOwner = None) -> Response:
-        """Balance and limit."""
-        return await done(request, calls.account(request.state.who, owner))
-
-    @app.get("/v1/ledger", responses=problems(404))
-    async def ledger(request: Request, owner: AnyOwner = None, after: Seq = 0, limit: Page = PAGE) -> Response:
-        """Entries of the ledger."""
-        return await done(request, calls.ledger(request.state.who, owner, after, limit))
-
-    @app.get("/v1/purse", responses=problems(404, 409))
-    async def purse(request: Request, owner: AnyOwner = None) -> Response:
-        """Credits that renew: a purse, its regular jobs, and the bound on starts; all purses for an operator."""
-        return await done(request, credit_calls.purse(request.state.who, owner))
-
     @app.get("/v1/events", responses={200: {"content": {"text/event-stream": {}}}})
     async def events(request: Request, after: Seq = 0, follow: bool = True) -> Response:
         """Events of the journal, from any row on, as server-sent events."""
         last = request.headers.get("last-event-id", "")
         begin = int(last) if last.isascii() and last.isdigit() and len(last) <= 16 else after
         return streams.open(request, begin, follow)
-
-    # -- operators ------------------------------------------------------------------------------------------
-
-    @app.post("/v1/rounds", openapi_extra=body(bodies.Rounds))
-    async def advance(request: Request) -> Response:
-        """Clear rounds, with a manual clock."""
-        return await done(request, calls.advance(request.state.who, request.state.said))
-
-    @app.post("/v1/nodes", responses=problems(404), openapi_extra=body(bodies.Nodes))
-    async def nodes(request: Request) -> Response:
-        """Remark how many nodes can be used."""
-        return await done(request, calls.nodes(request.state.who, request.state.said))
-
-    @app.post("/v1/owners", status_code=201, openapi_extra=body(bodies.NewOwner))
-    async def create_owner(request: Request) -> Response:
-        """Create an account, and its token."""
-        return await done(request, calls.create_owner(request.state.who, request.state.said), 201)
-
-    @app.post("/v1/shares", responses=problems(409), openapi_extra=body(bodies.NewShare))
-    async def share(request: Request) -> Response:
-        """Give an account or an owner another share, where credits renew."""
-        return await done(request, credit_calls.share(request.state.who, request.state.said))
-
-    @app.get("/v1/owners")
-    async def owners(request: Request) -> Response:
-        """All accounts."""
-        return await done(request, calls.owners(request.state.who))
-
-    @app.post("/v1/owners/{owner}/deposits", responses=problems(404), openapi_extra=body(bodies.Deposit))
-    async def deposit(request: Request, owner: OwnerName) -> Response:
-        """Deposit credits."""
-        return await done(request, calls.deposit(request.state.who, owner, request.state.said))
-
-    @app.post("/v1/owners/{owner}/tokens", responses=problems(404))
-    async def renew(request: Request, owner: OwnerName) -> Response:
-        """Make a new token; those before it are revoked."""
-        return await done(request, calls.renew(request.state.who, owner))
-
-    @app.delete("/v1/owners/{owner}/tokens", responses=problems(404))
-    async def revoke(request: Request, owner: OwnerName) -> Response:
-        """Revoke all tokens of an account."""
-        return await done(request, calls.revoke(request.state.who, owner))
 
     # -- for everybody --------------------------------------------------------------------------------------
 
@@ -232,7 +145,7 @@ def make_app(service: LiveService, hosts: Iterable[str] = ()) -> Guarded:
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # The most frequent calls go past FastAPI, which takes a third of a millisecond to find them.
-    direct = {"/v1/jobs": submit, "/v1/quotes": quote, "/v1/batch": several}
+    direct = {path: endpoints["POST", path] for path in ("/v1/jobs", "/v1/quotes")} | {"/v1/batch": several}
     return Guarded(app, guard, figures, direct, streams)
 
 

@@ -3,61 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import Query
 
 from marketsched.live.accounts import MICRO, Account
-from marketsched.live.bodies import NewShare, read
+from marketsched.live.bodies import NewShare
 from marketsched.live.job import LiveJob
 from marketsched.live.machine import LiveMarket
-from marketsched.live.principal import Principal, Said
+from marketsched.live.principal import Principal
 from marketsched.live.purse_ledger import check_owner
-from marketsched.live.turn import Turn, Work
+from marketsched.live.routes import route
+from marketsched.live.turn import Turn
 from marketsched.mechanisms.credits.credits import Credits
 from marketsched.mechanisms.credits.outlook import Outlook
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 
 
-def share(who: Principal, said: Said) -> Work:
-    """Give an account or an owner another share of the machine from this round on."""
-    who.must_be("operator")
-    asked = read(NewShare, said)
-
-    def work(turn: Turn) -> dict[str, Any]:
-        accounts = getattr(turn.market.mechanism, "accounts", ())
-        last = asked.place.rpartition("/")[2]
-        check_owner(last or "an-account")
-        owner = turn.market.accounts.known.get(last)
-        known = (owner is not None and owner.role == "owner") or last in map(str, getattr(accounts, "names", ()))
-        there = asked.place in accounts if asked.place.endswith("/") else known
-        if not there and not asked.new:  # a slip would take its part from everybody
-            what = "an account" if asked.place.endswith("/") else "an account with a /, or an owner,"
-            raise InvalidParameterError(
-                place="place", value=asked.place, legal=f"{what} that is there, or new: true (--new)"
-            )
-        turn.record({"event": "share", "place": asked.place, "share": asked.share}, who.name)
-        rule = turn.market.mechanism
-        more = {"purses": _purses(rule)} if isinstance(rule, Credits) else {}
-        return {"place": asked.place, "share": asked.share, **more}
-
-    return work
+@route("POST /v1/shares", "operator", body=NewShare, refusals=(409,))
+def share(turn: Turn, who: Principal, asked: NewShare) -> dict[str, Any]:
+    """Give an account or an owner another share of the machine from this round on, where credits renew."""
+    accounts = getattr(turn.market.mechanism, "accounts", ())
+    last = asked.place.rpartition("/")[2]
+    check_owner(last or "an-account")
+    owner = turn.market.accounts.known.get(last)
+    known = (owner is not None and owner.role == "owner") or last in map(str, getattr(accounts, "names", ()))
+    there = asked.place in accounts if asked.place.endswith("/") else known
+    if not there and not asked.new:  # a slip would take its part from everybody
+        what = "an account" if asked.place.endswith("/") else "an account with a /, or an owner,"
+        raise InvalidParameterError(
+            place="place", value=asked.place, legal=f"{what} that is there, or new: true (--new)"
+        )
+    turn.record({"event": "share", "place": asked.place, "share": asked.share}, who.name)
+    rule = turn.market.mechanism
+    more = {"purses": _purses(rule)} if isinstance(rule, Credits) else {}
+    return {"place": asked.place, "share": asked.share, **more}
 
 
-def purse(who: Principal, owner: str | None) -> Work:
+@route("GET /v1/purse", "owner", "operator", refusals=(404, 409))
+def purse(turn: Turn, who: Principal, owner: Annotated[str | None, Query(max_length=32)] = None) -> dict[str, Any]:
     """Show a purse, what of it regular jobs hold, and how soon regular jobs start; an operator's is the list of all."""
-    who.must_be("owner", "operator")
-
-    def work(turn: Turn) -> dict[str, Any]:
-        market = turn.market
-        rule = _credits(market)
-        if who.role == "operator" and owner is None:
-            return {"round": market.round, "purses": _purses(rule)}
-        whose = turn.whose(who, owner).name
-        own = next((each for each in _purses(rule) if each["owner"] == whose), {**_NONE, "owner": whose})
-        jobs = [job for job in market.jobs.values() if job.owner == whose and job.regular]
-        regular = [_held(job) for job in jobs]
-        return {"round": market.round, **own, "regular": regular, "starts_within": _bounds(market, rule)}
-
-    return work
+    market = turn.market
+    rule = _credits(market)
+    if who.role == "operator" and owner is None:
+        return {"round": market.round, "purses": _purses(rule)}
+    whose = turn.whose(who, owner).name
+    own = next((each for each in _purses(rule) if each["owner"] == whose), {**_NONE, "owner": whose})
+    jobs = [job for job in market.jobs.values() if job.owner == whose and job.regular]
+    regular = [_held(job) for job in jobs]
+    return {"round": market.round, **own, "regular": regular, "starts_within": _bounds(market, rule)}
 
 
 _NONE: dict[str, Any] = {

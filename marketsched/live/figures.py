@@ -9,10 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from marketsched.live.accounts import MICRO
-from marketsched.live.job import GONE
+from marketsched.live.job import STATES
 from marketsched.live.service import LiveService
-
-STATES = ("submitted", "arrived", "running", *GONE)
 
 
 class Figures:

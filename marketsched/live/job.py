@@ -22,6 +22,7 @@ UNREPORTED = "no service took its arrival in the last round that it announced"
 REGULAR, SPARE = "regular", "free"  # classes of nodes
 ENDS = {"drop": "dropped", "cancel": "cancelled", "evict": "evicted", "complete": "completed"}
 GONE = (*ENDS.values(), "missed", "withdrawn")  # states of jobs that are not in the market any more
+STATES = ("submitted", "arrived", "running", *GONE)
 PAYS_NOTHING, PAYS_USED = "it pays nothing", "it pays for the rounds it used"
 REASONS = {  # journals hold these texts: another one would be a difference; of jobs that announced what came
     "drop": "its plan has no start for this arrival and signal: nothing that was left was worth its price",
