@@ -191,7 +191,7 @@ class JobRows:
         stated = {what: _last(statements["job"], statements[what], n_jobs) for what in STATEMENT.names or ()}
         self.declared, self.planned, self.estimate = stated["declared"], stated["planned"], stated["estimate"]
         self.runs = np.bincount(of[kinds == RowKind.START], minlength=n_jobs).astype(np.uint32)
-        self.lost_runs, taken_back = _lost_runs(events)
+        self.lost_runs, taken_back = lost_runs(events)
         self.start[latest("kind", RowKind.START, RowKind.REQUEUE) == RowKind.REQUEUE] = 0
         job, first_round, after_it = self.lost_runs.T
         lost, rounds = np.zeros(n_jobs, dtype=np.int64), after_it - first_round
@@ -351,7 +351,7 @@ def _summary(rounds: pd.DataFrame, capacity: int) -> dict[str, Any]:
     }
 
 
-def _lost_runs(events: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def lost_runs(events: NDArray[np.void] | Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return job, first round and first round without it of each run that was taken back or evicted, shape (n, 3).
 
     The second array, shape (n,), tells whether the run was taken back, and its job stayed.

@@ -46,6 +46,7 @@ KINDS = {  # kind: what its names stand for
     "over": "such a key; what ``marketsched compare --over`` calls",
     "audit": "such a key; what ``marketsched audit`` calls",
     "result": "the kind of a result; a `marketsched.results.kinds.Kind`",
+    "explanation": "the kind of a result; what `Result.explain` makes of it",
     "experiments": "a paper; the module that registers its experiments (`marketsched.papers.experiments`)",
     "command": "a command: a function for Typer, or an app of it with commands of its own",
     "scenarios": "a package with YAML files beside it, the built-in scenarios",
@@ -109,6 +110,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "loads": "marketsched.results.loads_kind:LoadsKind",
         "waits": "marketsched.results.recorded_waits_kind:RecordedWaitsKind",
     },
+    "explanation": {"market": "marketsched.explanations.explaining:Explainer"},
     "command": {
         "run": "marketsched.show.commands.run:run",
         "compare": "marketsched.show.commands.compare:compare",
@@ -118,6 +120,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "sweep": "marketsched.show.commands.sweep:sweep",
         "report": "marketsched.show.commands.report:report",
         "waits": "marketsched.show.commands.waits:waits",
+        "explain": "marketsched.show.commands.explain:explain",
         "replay": "marketsched.show.commands.replay:replay",
         "scenarios": "marketsched.show.commands.scenarios:scenarios",
         "traces": "marketsched.show.commands.traces:traces_app",

@@ -12,6 +12,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -200,6 +201,29 @@ class Result:
         """Return summary and meta as plain data, NaN and infinities as None."""
         found: dict[str, Any] = plain(self._look.data(self))
         return found
+
+    def explain(self, job: str, **asked: Any) -> Any:
+        """Return why a job waited, as `marketsched.explanations.explanation.Explanation`; printed, it reads as text.
+
+        Parameters
+        ----------
+        job : str
+            Its name in the table ``jobs``.
+        **asked
+            As of `marketsched.explanations.explaining.Explainer.explain`.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the result is not of one market that was run to its end on identical nodes, or has no such job.
+        """
+        return self._explainer.explain(job, **asked)
+
+    @cached_property
+    def _explainer(self) -> Any:
+        if self.kind not in names("explanation"):
+            raise InvalidParameterError(place="explain", value=self.kind, legal="a market that was run")
+        return get("explanation", self.kind)(self)
 
     def plot(self, name: str | None = None) -> Figure:
         """Return a figure; a notebook draws it, :func:`marketsched.results.panels.save_figure` writes it.

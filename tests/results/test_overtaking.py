@@ -7,7 +7,7 @@ import pytest
 from draws import many
 from marketsched import compare
 from marketsched.results.kinds import kind_of
-from marketsched.results.overtaking import causes_of_waits, waits_figures
+from marketsched.results.overtaking import KEEPS, Waits, waits_figures
 
 LAST = 40
 
@@ -33,27 +33,63 @@ def drawn(seed):
     return arrivals, np.array(left), nodes, np.array(runs).reshape(-1, 3), capacity
 
 
-def round_by_round(arrivals, left, nodes, runs, capacity):
-    found = np.zeros((3, arrivals.size), int)
+def round_by_round(waits):
+    """Return rounds by cause and job, and node-rounds by cause, job and the job that held them."""
+    arrivals, left, nodes, runs, capacity = waits.arrivals, waits.left, waits.nodes, waits.runs.tolist(), waits.capacity
+    found, held = np.zeros((6, arrivals.size), int), np.zeros((3, arrivals.size, arrivals.size), int)
+
+    def waiting(i, now):
+        return arrivals[i] <= now < left[i] and not any(job == i and begin <= now < end for job, begin, end in runs)
+
     for i, arrival in enumerate(arrivals):
         for now in range(arrival, left[i]):
-            running = {job for job, begin, end in runs.tolist() if begin <= now < end}
-            if i in running:
+            if not waiting(i, now):
+                found[5, i] += 1
                 continue
-            earlier = sum(nodes[job] for job in running if (arrivals[job], job) < (arrival, i))
-            cause = 0 if earlier + nodes[i] > capacity else 1 if sum(nodes[list(running)]) + nodes[i] > capacity else 2
-            found[cause, i] += 1
-    return found
+            sets = np.zeros((3, arrivals.size), int)
+            for job, begin, end in runs:
+                if begin <= now < end:
+                    earlier = (arrivals[job], job) < (arrival, i)
+                    sets[0 if begin < arrival else 1 if earlier else 2, job] += nodes[job]
+            room = np.flatnonzero(np.cumsum(sets.sum(axis=1)) + nodes[i] > capacity)
+            if room.size:
+                found[room[0], i] += 1
+                held[room[0], i] += sets[room[0]]
+                continue
+            wider = any(waiting(j, now) and nodes[j] > capacity - sets.sum() for j in range(arrivals.size))
+            later = [
+                sum(nodes[j] for j, begin, end in runs if begin <= then < end and (arrivals[j], j) < (arrival, i))
+                for then in range(now, now + waits.durations[i])
+            ]
+            kept = {"nothing": False, "waiting": wider, "booked": max(later) + nodes[i] > capacity}[waits.keeps]
+            found[3 if kept else 4, i] += 1
+    return found, held
 
 
-@pytest.mark.parametrize("seed", range(many(60)))
-def test_every_round_of_a_wait_has_its_cause(seed):
-    market = drawn(seed)
-    assert np.array_equal(np.array(causes_of_waits(*market)), round_by_round(*market))
+def waits_of(seed, keeps):
+    arrivals, left, nodes, runs, capacity = drawn(seed)
+    durations = np.random.default_rng(seed).integers(1, 5, arrivals.size)
+    return Waits(arrivals, left, nodes, durations, runs, capacity, keeps)
+
+
+@pytest.mark.parametrize("keeps", KEEPS)
+@pytest.mark.parametrize("seed", range(many(30)))
+def test_every_round_of_a_wait_has_its_cause_and_its_holders(seed, keeps):
+    waits = waits_of(seed, keeps)
+    found, held = round_by_round(waits)
+    assert np.array_equal(np.array(waits.causes), found)
+    assert np.array_equal(found.sum(axis=0), waits.left - waits.arrivals)
+    for job in range(waits.arrivals.size):
+        for cause, (jobs, node_rounds) in enumerate(waits.holders(job)):
+            expected = held[cause, job]
+            assert sorted(jobs.tolist()) == np.flatnonzero(expected).tolist()
+            assert np.array_equal(expected[jobs], node_rounds) and (np.diff(node_rounds) <= 0).all()
 
 
 def test_the_drawn_waits_have_all_causes():
-    assert (sum(np.array(causes_of_waits(*drawn(seed))).sum(axis=1) for seed in range(60)) > 50).all()
+    for keeps in KEEPS:
+        sums = sum(np.array(waits_of(seed, keeps).causes).sum(axis=1) for seed in range(60))
+        assert (np.delete(sums, [3] if keeps == "nothing" else []) > 20).all()
 
 
 def test_figures_by_hand():

@@ -1,0 +1,132 @@
+"""Explain the jobs of a market that was run: from its tables, and from its scenario, which plays it again."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from os import PathLike
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from marketsched.agents.market_log import RowKind
+from marketsched.agents.result import lost_runs
+from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.explanations.explanation import LARGEST, Explanation, Holders
+from marketsched.explanations.rules import Rule, rule_of
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.results.overtaking import Waits
+from marketsched.results.result import Result
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+
+HELD = ("before", "ahead", "passed")
+
+
+class Explainer:
+    """Explains the jobs of one market.
+
+    Parameters
+    ----------
+    result : Result
+        Of kind ``market``, complete, on identical nodes, with its scenario.
+    data : path, optional
+        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the result is of another kind.
+
+    Examples
+    --------
+    >>> import marketsched
+    >>> result = marketsched.run("stochastic-mix", seed=7, mechanism="easy-backfill")
+    >>> found = Explainer(result).explain(str(result.jobs["name"][3]))
+    >>> found.wait == sum(found.causes.values())
+    True
+    """
+
+    def __init__(self, result: Result, data: str | PathLike[str] | None = None) -> None:
+        if "pools" in result.tables:
+            raise InvalidParameterError("a market on a cluster", legal="one on identical nodes: causes count nodes")
+        if not result.complete or "scenario.yaml" not in result.texts:
+            raise InvalidParameterError("an interrupted market, or one without its scenario", legal="a whole one")
+        self.result, self._data = result, data
+        self.scenario = Scenario.from_dict(parse_yaml(result.texts["scenario.yaml"], "scenario.yaml"))
+        self.seed = int(result.meta["seed"])
+        jobs = result.tables["jobs"]
+        self.jobs = jobs[jobs["arrival"].notna()].reset_index(drop=True)
+
+    @cached_property
+    def market(self) -> MarketAtHand:
+        """The market, to be played again."""
+        return MarketAtHand.of(self.scenario, self.seed, self._data)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The words of its rule."""
+        return rule_of(self.market.setup.mechanism, self.market.setup.table.revealed)
+
+    @cached_property
+    def waits(self) -> Waits:
+        """The waits of all jobs that arrived."""
+        lost = _taken_back(self.result.tables["events"], self.jobs["name"])
+        sizes = self.market.setup.capacity, int(self.result.outcome["rounds"])
+        return Waits.of_jobs(self.jobs, lost, *sizes, self.rule.keeps)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The rows of jobs by name."""
+        return {str(name): row for row, name in enumerate(self.jobs["name"])}
+
+    def explain(self, job: str) -> Explanation:
+        """Return why a job waited.
+
+        Raises
+        ------
+        UnknownNameError
+            If no job of this name arrived.
+        """
+        if job not in self.places:
+            legal = "a job that arrived, as in the table jobs"
+            raise UnknownNameError(place="job", value=job, legal=legal)
+        place, waits, rule = self.places[job], self.waits, self.rule
+        row = self.jobs.iloc[place]
+        causes = {name: int(rounds[place]) for name, rounds in waits.causes._asdict().items()}
+        names, owners = self.jobs["name"].array, self.jobs["owner"].array
+        holders = {
+            cause: Holders(
+                found.size,
+                tuple(
+                    (str(names[i]), str(owners[i]), int(work)) for i, work in zip(found[:LARGEST], held, strict=False)
+                ),
+            )
+            for cause, (found, held) in zip(HELD, waits.holders(place), strict=True)
+            if causes[cause]
+        }
+        kept = waits.kept_for(place) if causes["kept"] else None
+        truth = self.market.setup.jobs[self.market.place_of[job]].truth
+        start, end = (None if pd.isna(row[name]) else int(row[name]) for name in ("start", "completion"))
+        end = None if end is None and pd.isna(row["removed"]) else int(row["removed"]) if end is None else end
+        return Explanation(
+            job, str(row["owner"]), int(waits.nodes[place]), int(row["arrival"]), start, end, str(row["outcome"]),
+            float(row["value"]), float(truth.value.highest), float(row["payment"]),
+            int(waits.left[place] - waits.arrivals[place]), causes, holders,
+            "" if kept is None else str(names[kept]), rule,
+            self.scenario.mechanism.name, self.market.setup.round_seconds or self.result.meta.get("round_seconds"),
+            int(row["runs"]),
+        )  # fmt: skip
+
+
+def _taken_back(events: pd.DataFrame, names: pd.Series) -> NDArray[np.int64]:
+    """Return row in ``names``, first round and first round without it of each run that was taken back."""
+    events = events[events["event"].isin(["start", "requeue", "evict"])]
+    kinds = {"start": RowKind.START, "requeue": RowKind.REQUEUE, "evict": RowKind.EVICT}
+    columns = {
+        "kind": events["event"].map(kinds).to_numpy(np.int64),
+        "job": pd.Index(names).get_indexer(events["job"]),
+        "round": events["round"].to_numpy(),
+    }
+    runs, taken_back = lost_runs(columns)
+    return runs[taken_back]

@@ -1,0 +1,73 @@
+"""What a rule publishes of its order, in words: why later jobs pass one, and why a job waits beside idle nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from marketsched.mechanisms.mechanism import Mechanism
+from marketsched.results.overtaking import Keeps
+
+FITTED, BESIDE = "they fitted where it did not", "they fitted beside the reservation of the first in line"
+PASSED = {  # by class of mechanism, the nearest counts; `BESIDE` or `FITTED` stands in {}
+    "FairShare": "a higher priority (its owner used less, age, size), or {}",
+    "FairTurns": "their owners had used less for their share, or {}",
+    "Quota": "queues within their quota, or of a smaller share, go first, or {}",
+    "LargestValueFirst": "they declared more value per node and round",
+    "TwoOffers": "their offers (class and patience) go first, or {}",
+    "Credits": "their owners' purses made them regular, or {}",
+    "BidPrice": "they fitted, and took an earlier start at its price",
+    "FirstCome": "{}",
+    "PostedPriceMechanism": "they took earlier starts at the posted prices",
+    "RoundAuction": "they bid more",
+    "OrderedQueue": "{}",
+}
+OWN = {  # why a job waits beside idle nodes that are kept for nobody
+    "Quota": "its queue's quota",
+    "TwoOffers": "its offer (class and patience)",
+    "Credits": "its owner's purse",
+    "BidPrice": "the price: a later start was worth more to it",
+    "FirstCome": "the price: a later start was worth more to it",
+    "PostedPriceMechanism": "the price: its plan has a later start",
+    "RoundAuction": "its bid, below the price",
+}
+
+
+class Rule(NamedTuple):
+    """The words of a rule.
+
+    Attributes
+    ----------
+    passed : str
+        Why later jobs passed one that waited.
+    own : str
+        Its own limit.
+    keeps : {"nothing", "waiting", "booked"}
+        For whom idle nodes are kept, as of `Waits`.
+    """
+
+    passed: str
+    own: str
+    keeps: Keeps
+
+
+def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
+    """Return the words of a mechanism, for jobs whose durations show at arrival or are hidden.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> sizes = {"max_concurrency": 2, "max_duration": 5, "max_value": 9.0, "max_delay": 15}
+    >>> rule_of(get_mechanism("easy-backfill", capacity=2, horizon=20, **sizes), revealed=False).passed
+    'they fitted beside the reservation of the first in line'
+    """
+    asked = getattr(mechanism, "inner", mechanism)
+    kinds = [kind.__name__ for kind in type(asked).__mro__]
+    reserves = getattr(asked, "reserve", "none") not in ("none", 0)
+    strict = not revealed and getattr(asked, "_order", "") == "strict"  # of bid prices
+    calendar = revealed and {"BidPrice", "FirstCome"} & {*kinds}
+    passed, own = (next((table[kind] for kind in kinds if kind in table), "") for table in (PASSED, OWN))
+    by_class = "a higher class, or " if getattr(getattr(asked, "_line", None), "order", "") == "class" else ""
+    passed = by_class + (passed or "its rule publishes no reason").format(BESIDE if reserves else FITTED)
+    return Rule(
+        passed, own or "its rule left it", "booked" if calendar else "waiting" if reserves or strict else "nothing"
+    )

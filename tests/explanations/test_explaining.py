@@ -1,0 +1,105 @@
+"""Explanations of jobs: causes that add up, by hand, from a folder and from a comparison."""
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import marketsched
+from marketsched.explanations.explaining import Explainer
+from marketsched.explanations.rules import OWN, PASSED
+from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.registry import get, mechanism_names
+from marketsched.results.result import Result
+from marketsched.show.cli import app
+
+RULES = (
+    "easy-backfill", "fair-share", "first-come", "two-offers", "credits", "bid-price", "posted-price",
+    "largest-value-first",
+)  # fmt: skip
+
+
+def job(name, owner, birth, nodes, rounds, value=9.0, deadline=40, **more):
+    """Return a job of a scenario whose duration is hidden."""
+    law = [{"arrival": birth, "duration": rounds, "probability": 1, "signal": None}]
+    curve = {"kind": "deadline", "value": value, "deadline": deadline}
+    job = {"name": name, "owner": owner, "birth": birth, "concurrency": nodes, "value": curve, "requirements": law}
+    return {**job, "arrival": birth, "duration": rounds, **more}
+
+
+def scenario(jobs, mechanism, capacity=4, **parameters):
+    sizes = {"capacity": capacity, "horizon": 60, "max_concurrency": capacity, "max_duration": 20, "max_value": 99}
+    workload = {"kind": "jobs", **sizes, "max_delay": 60, "jobs": jobs}
+    return {"name": "by hand", "workload": workload, "mechanism": {"name": mechanism, "parameters": parameters}}
+
+
+COUCH = [
+    job("before", "ann", 1, 2, 3), job("ahead", "bob", 2, 2, 6), job("couch", "eve", 2, 4, 2),
+    job("passes", "dan", 4, 2, 9),
+]  # fmt: skip
+
+
+def test_a_wide_job_that_is_passed_by_hand():
+    """Rounds 2 and 3: the first runs; 4 to 7: both; 8 to 12: a later job that fits where four nodes are never free."""
+    found = marketsched.run(scenario(COUCH, "easy-backfill", reserve="none")).explain("couch")
+    assert found.causes == {"before": 2, "ahead": 4, "passed": 5, "kept": 0, "own": 0, "lost": 0} and found.wait == 11
+    assert found.holders["passed"] == (1, (("passes", "dan", 10),)) and found.start == 13
+    assert str(found).splitlines() == [
+        "job couch of eve waited 11 rounds (easy-backfill): 45.5 % of it because jobs that came later passed it and "
+        "held the nodes",
+        "  4 nodes; arrival in round 2; start in round 13; completed in round 15; worth 9 of at most 9 credits, pays 0",
+        "      2 rounds  18.2 %  1 job that began before it came; before (ann, 4 node-rounds)",
+        "      4 rounds  36.4 %  1 job ahead of it; ahead (bob, 8 node-rounds)",
+        "      5 rounds  45.5 %  1 job that came later and passed it: they fitted where it did not; passes (dan, 10 "
+        "node-rounds)",
+    ]
+
+
+def test_nodes_kept_for_another_and_a_run_that_was_lost():
+    """EASY keeps two nodes for the couch, so `passes` waits; the dearer job takes the nodes of `cheap`, twice."""
+    kept = marketsched.run(scenario(COUCH, "easy-backfill")).explain("passes")
+    assert kept.causes["kept"] == 4 and kept.kept_for == "couch"
+    jobs = [job("cheap", "ann", 1, 1, 8), *(job(f"dear{n}", "bob", n, 1, 2, 90.0, 12) for n in (3, 8))]
+    lost = marketsched.run(scenario(jobs, "largest-value-first", capacity=1)).explain("cheap")
+    assert lost.causes["lost"] == 2 + 3 and lost.causes["passed"] == 4 and lost.runs == 3
+    assert "its own runs were taken back (2 runs)" in str(lost)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_causes_add_up_under_every_rule(rule):
+    result = marketsched.run("stochastic-mix", seed=3, mechanism=rule)
+    explainer = Explainer(result)
+    for name, row in explainer.places.items():
+        found = explainer.explain(name)
+        end = found.start if found.start is not None else found.end or int(result.outcome["rounds"]) + 1
+        assert sum(found.causes.values()) == found.wait == end - result.jobs.set_index("name")["arrival"][name], row
+
+
+def test_every_rule_on_identical_nodes_has_its_words():
+    """Named classes exist: a renamed one would lose its words without a sound."""
+    kinds = {kind.__name__ for name in mechanism_names() for kind in getattr(get("mechanism", name), "__mro__", ())}
+    assert {*PASSED, *OWN} - kinds <= {"FirstCome", "PostedPriceMechanism"}  # made by functions
+
+
+def test_the_command_reads_a_run_a_comparison_and_a_scenario(tmp_path):
+    scenario_of, asked = "stochastic-mix", ["-m", "easy-backfill"]
+    marketsched.run(scenario_of, seed=2, mechanism="easy-backfill").save(tmp_path / "run")
+    marketsched.compare(scenario_of, ["easy-backfill", "fair-share"], 1, seed=2).save(tmp_path / "compared")
+    name = str(marketsched.load(tmp_path / "run").jobs["name"][9])
+    command = CliRunner().invoke
+    lines = [command(app, ["explain", str(tmp_path / "run"), name])]
+    lines += [
+        command(app, ["explain", str(each), name, *asked, "--seed", "2"])
+        for each in (tmp_path / "compared", scenario_of)
+    ]
+    assert lines[0].exit_code == 0 and f"job {name} of " in lines[0].stdout
+    assert all(each.stdout == lines[0].stdout for each in lines)
+    assert "-m" in command(app, ["explain", str(tmp_path / "compared"), name]).stderr
+
+
+def test_what_cannot_be_explained_is_refused_in_one_line():
+    with pytest.raises(UnknownNameError, match="nobody"):
+        marketsched.run("stochastic-mix").explain("nobody")
+    with pytest.raises(InvalidParameterError, match="a market that was run"):
+        marketsched.compare("stochastic-mix", ["first-come"], 1).explain("A")
+    with pytest.raises(InvalidParameterError, match="identical nodes"):
+        Result("market", {"pools": pd.DataFrame()}).explain("A")
