@@ -25,6 +25,8 @@ from marketsched.mechanisms.limits import LAST_ROUND, last_useful_completion
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.sow import StatementOfWork
 
+MOST_BLOCKS = 16  # of a job between its checkpoints, before the last one
+MANY_BLOCKS = 2_000_000  # of all jobs
 _NO_STEPS = (np.zeros(0), np.zeros(0, np.int64))
 
 
@@ -45,6 +47,8 @@ class RealisedJobs:
     step_values: NDArray[np.float64]  # (begins[-1],), credits
     step_lasts: NDArray[np.int64]  # (begins[-1],), completion times
     horizon: int  # T, last round
+    checkpoints: NDArray[np.int64]  # (n_jobs,), rounds of work after which it is saved, each time; 0: never
+    copies: NDArray[np.int64] | None = None  # (n_jobs,), equal ones that each stands for; None: itself
 
     @classmethod
     @legal
@@ -63,7 +67,7 @@ class RealisedJobs:
         last = np.where(none, 0, jobs.useful(max_delay, horizon))
         last.flags.writeable = False
         steps = (jobs.begins, jobs.values, jobs.lasts)
-        return cls(jobs.births, jobs.arrivals, jobs.durations, jobs.widths, last, *steps, horizon)
+        return cls(jobs.births, jobs.arrivals, jobs.durations, jobs.widths, last, *steps, horizon, jobs.checkpoints)
 
     @classmethod
     @legal
@@ -102,7 +106,7 @@ class RealisedJobs:
         >>> jobs.values, jobs.offsets
         (array([8. , 6.5]), array([0, 2, 2]))
         """
-        births, arrivals, durations, concurrency, lasts = (array("q") for _ in range(5))
+        births, arrivals, durations, concurrency, lasts, saves = (array("q") for _ in range(6))
         steps: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
         for index, job in enumerate(_each(jobs)):
             sow, arrival, duration = _one(index, job)
@@ -115,16 +119,56 @@ class RealisedJobs:
             durations.append(d)
             concurrency.append(sow.concurrency)
             lasts.append(last if there else 0)
+            saves.append(sow.checkpoint or 0)
             steps.append(steps_of(sow.value, a + d, last) if there else _NO_STEPS)
-        born, ready, ran, nodes, useful = (
-            np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency, lasts)
+        born, ready, ran, nodes, useful, saved = (
+            np.array(each, dtype=np.int64) for each in (births, arrivals, durations, concurrency, lasts, saves)
         )
         begins = np.cumsum([0, *(values.size for values, _ in steps)])
         values = np.concatenate([_NO_STEPS[0], *(values for values, _ in steps)])
         ends = np.concatenate([_NO_STEPS[1], *(ends for _, ends in steps)])
-        for column in (born, ready, ran, nodes, useful, begins, values, ends):
+        for column in (born, ready, ran, nodes, useful, begins, values, ends, saved):
             column.flags.writeable = False
-        return cls(born, ready, ran, nodes, useful, begins, values, ends, horizon)
+        return cls(born, ready, ran, nodes, useful, begins, values, ends, horizon, saved)
+
+    @property
+    def interruptible(self) -> NDArray[np.bool_]:
+        """Which jobs can save a part of their work, and so run in several pieces, shape (n_jobs,)."""
+        return (self.checkpoints > 0) & (self.checkpoints < self.durations) & self.useful
+
+    def in_blocks(self, capacity: float) -> RealisedJobs:
+        """Return jobs of which no schedule is worth less than one of these that interrupts and resumes their work.
+
+        A job that saves its work is split at its checkpoints. Each block is worth its share of the work times the value
+        of the completion if all that follows runs without a break (docs/mathematics.md, Section 15). Of more than
+        `MOST_BLOCKS` some stand for several (`copies`). Jobs wider than ``capacity`` are left out.
+        """
+        split = self.interruptible & (self.concurrency <= capacity)
+        if not split.any():
+            return self
+        every = np.where(split, self.checkpoints, np.maximum(self.durations, 1))
+        full = (self.durations - 1) // every  # blocks before the last one
+        groups = np.minimum(full, max(1, min(MOST_BLOCKS, MANY_BLOCKS // int(split.sum()))))
+        of = np.repeat(np.arange(self.n_jobs), groups + 1)
+        k = np.arange(of.size) - np.repeat(np.cumsum(groups + 1) - groups - 1, groups + 1)
+        g = np.maximum(groups, 1)[of]
+        first, beyond = k * full[of] // g, (k + 1) * full[of] // g  # of the blocks that a group stands for
+        last = k == groups[of]
+        first, beyond = np.where(last, full[of], first), np.where(last, full[of] + 1, beyond)
+        length = np.where(last, self.durations[of] - full[of] * every[of], every[of])
+        after = self.durations[of] - np.minimum(beyond * every[of], self.durations[of])  # rounds of later blocks
+        steps = np.diff(self.begins)[of]
+        entries = np.repeat(self.begins[:-1][of] - np.cumsum(steps) + steps, steps) + np.arange(steps.sum())
+        values = self.step_values.copy()
+        for j in np.flatnonzero(split).tolist():  # a table may list no value for a time, and then one again
+            own = slice(self.begins[j], self.begins[j + 1])
+            values[own] = np.maximum.accumulate(values[own][::-1])[::-1]
+        useful = np.where((self.useful_until > 0)[of], np.maximum(self.useful_until[of] - after, 0), 0)
+        return RealisedJobs(
+            self.births[of], self.arrivals[of] + first * every[of], length, self.concurrency[of], useful,
+            np.concatenate([[0], np.cumsum(steps)]), values[entries] * np.repeat(length / self.durations[of], steps),
+            self.step_lasts[entries] - np.repeat(after, steps), self.horizon, np.zeros_like(of), beyond - first,
+        )  # fmt: skip
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:

@@ -172,7 +172,7 @@ def realised_bound(jobs: RealisedJobs, capacity: Positive, horizon: int, *, time
     jobs.check_horizon(horizon)
     if not jobs.n_jobs:
         raise InvalidParameterError("jobs is empty: expected at least one job")
-    return _solved(tasks_of_jobs(jobs).fitting(capacity), capacity, horizon, time_limit)
+    return _solved(tasks_of_jobs(jobs.in_blocks(capacity)).fitting(capacity), capacity, horizon, time_limit)
 
 
 def _some(name: str, kind: str, given: Iterable[T]) -> list[T]:

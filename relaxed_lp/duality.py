@@ -32,7 +32,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, legal
 from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.relaxed_lp.tasks import MOST_CREDITS, Tasks, tasks_of_jobs, tasks_of_reports
+from marketsched.relaxed_lp.tasks import MOST_CREDITS, Tasks, outward, tasks_of_jobs, tasks_of_reports
 
 STEPS = 600  # evaluations from each starting point
 STAGES = 4  # restarts: the first steps reach far, the last ones settle
@@ -165,8 +165,7 @@ def dual_bound(
             best, best_value = prices, value
     best.flags.writeable = False
     history = np.minimum.accumulate(np.concatenate(traces))
-    # Windows are summed afresh here: no rounding of long prefix sums is left in what is reported.
-    return DualBound(float(_value_kernel(*tasks, float(capacity), best)), best, history.size, history)
+    return DualBound(_proven(tasks, capacity, best), best, history.size, history)
 
 
 @legal
@@ -183,12 +182,12 @@ def dual_value(jobs: RealisedJobs, capacity: Count, horizon: int, prices: ArrayL
     >>> from marketsched.mechanisms.values import DeadlineValue
     >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
     >>> jobs = RealisedJobs.build([(sow, 1, 1)] * 6, horizon=3, max_delay=9)
-    >>> [float(dual_value(jobs, 5, 3, [price, 0.0, 0.0])) for price in (0.0, 2.0, 4.0)]
+    >>> [round(dual_value(jobs, 5, 3, [price, 0.0, 0.0]), 9) for price in (0.0, 2.0, 4.0)]
     [24.0, 22.0, 20.0]
     """
     jobs.check_horizon(horizon)
     at = float_array("prices", prices, (jobs.horizon,), lowest=0.0)
-    return float(_value_kernel(*_tasks_of(jobs, capacity), float(capacity), at))
+    return _proven(_tasks_of(jobs, capacity), capacity, at)
 
 
 @legal
@@ -233,7 +232,7 @@ def report_bound(
     --------
     >>> from marketsched.mechanisms.values import DeadlineValue
     >>> sow = StatementOfWork(1, 1, DeadlineValue(4.0, 2), [(1, 1, 1.0)])
-    >>> report_bound([sow] * 6, 5, 3, [4.0, 0.0, 0.0], base_price=0.0, max_delay=9)
+    >>> round(report_bound([sow] * 6, 5, 3, [4.0, 0.0, 0.0], base_price=0.0, max_delay=9), 9)
     20.0
     """
     final = float_array("final_prices", final_prices, (horizon,), lowest=0.0)
@@ -242,11 +241,18 @@ def report_bound(
         raise InvalidParameterError(place="scales", value=scales, legal="at least one number, each finite and >= 0")
     above = np.maximum(final - base_price, 0.0)
     tasks = _weighted(tasks_of_reports(sows, horizon, max_delay).fitting(capacity))
-    return min(float(_value_kernel(*tasks, float(capacity), factor * above)) for factor in factors)
+    return min(_proven(tasks, capacity, factor * above) for factor in factors)
+
+
+def _proven(tasks: _Weighted, capacity: float, prices: NDArray[np.float64]) -> float:
+    """Return (29) at ``prices``, rounded outward; no rounding of long prefix sums is in it."""
+    value = float(_value_kernel(*tasks, float(capacity), prices))
+    return outward(value, tasks.values, tasks.begins, 0)  # sums over rounds keep what they lose
 
 
 def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
     """Return the jobs that some schedule can run."""
+    jobs = jobs.in_blocks(capacity)
     values, n_starts = jobs.step_values, int(jobs.offsets[-1])
     if values.size and not (values.min() > -np.inf and values.max() <= MOST_CREDITS / max(n_starts, 1)):
         tasks_of_jobs(jobs)  # says which value is at fault
@@ -254,8 +260,9 @@ def _tasks_of(jobs: RealisedJobs, capacity: int) -> _Weighted:
     keep = (first <= last) & (jobs.concurrency <= capacity)[of] & jobs.useful[of]
     tasks, owners = np.unique(of[keep], return_inverse=True)
     starts, counts = first[keep] - jobs.durations[of[keep]] - 1, (last - first + 1)[keep]
-    widths = jobs.concurrency[tasks].astype(np.float64)
-    return _Weighted.of(jobs.durations[tasks], widths, owners, starts, counts, values[keep])
+    copies = np.ones(jobs.n_jobs, np.int64) if jobs.copies is None else jobs.copies
+    widths = (jobs.concurrency * copies)[tasks].astype(np.float64)
+    return _Weighted.of(jobs.durations[tasks], widths, owners, starts, counts, (values * copies[of])[keep])
 
 
 def _weighted(tasks: Tasks) -> _Weighted:

@@ -29,7 +29,7 @@ from marketsched.mechanisms.realised import RealisedJobs
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.duality import dual_bound
 from marketsched.relaxed_lp.packing import choice_matrix, usage_matrix
-from marketsched.relaxed_lp.tasks import Tasks, tasks_of_jobs
+from marketsched.relaxed_lp.tasks import Tasks, outward, tasks_of_jobs
 
 TOLERANCE = 1e-9  # of the solver, whose values are scaled to at most 1; and of a gap that counts as closed
 MOST_STARTS = 150_000  # HiGHS sets up its search in a time that grows with the square, and cannot be stopped there
@@ -92,7 +92,8 @@ def hindsight_optimum(
     Optimum
         If ``proven``, the best schedule, up to rounding. Otherwise the best one found; the value of the best schedule
         lies between ``value`` and ``bound``. With more than `MOST_STARTS`
-        useful starts, or more than memory holds, the solver is not run.
+        useful starts, or more than memory holds, the solver is not run. Where jobs save their work, ``bound`` holds for
+        schedules that interrupt them (`RealisedJobs.in_blocks`), and ``starts`` interrupt none.
 
     Raises
     ------
@@ -124,16 +125,21 @@ def hindsight_optimum(
     starts, bound = first.starts, dual_bound(realised, capacity, horizon).value
     if tasks.n_starts > MOST_STARTS or _closed(first.welfare, bound):
         return _optimum(realised, starts, bound, False)
+    pieces = realised.in_blocks(capacity)
+    whole = pieces.copies is None
+    if pieces.copies is not None and (pieces.copies > 1).any():
+        return _optimum(realised, starts, bound, False)
     try:
-        program = _ScheduleProgram(tasks, capacity, horizon)
+        program = _ScheduleProgram(tasks_of_jobs(pieces).fitting(capacity), capacity, horizon)
     except TooLargeError:
         return _optimum(realised, starts, bound, False)
-    program.solve(starts, bound, time_limit, node_limit)
-    found = program.starts(realised.n_jobs)
+    program.solve(starts if whole else np.zeros(pieces.n_jobs, np.int64), bound, time_limit, node_limit)
+    found = program.starts(realised.n_jobs) if whole else None
     if found is not None and _worth(realised, found) >= first.welfare:
         starts = found
     _check_schedule(realised, starts, capacity)
-    return _optimum(realised, starts, min(bound, program.bound), program.optimal, program.nodes, program.seconds)
+    bound, optimal = min(bound, program.bound), whole and program.optimal
+    return _optimum(realised, starts, bound, optimal, program.nodes, program.seconds)
 
 
 def _closed(value: float, bound: float) -> bool:
@@ -243,7 +249,7 @@ class _ScheduleProgram:
             raise SolverError(f"the solver HiGHS ended with {status}: expected optimal, or stopped by a limit")
         self.nodes, self.seconds = max(0, int(info.mip_node_count)), float(self._solver.getRunTime())
         if np.isfinite(info.mip_dual_bound):
-            self.bound = -float(info.mip_dual_bound) * self.scale
+            self.bound = outward(-float(info.mip_dual_bound) * self.scale, tasks.values, tasks.offsets, 0)
 
     def starts(self, n_jobs: int) -> NDArray[np.int64] | None:
         """Return the start round of each job, 0: not run; None if the solver has no schedule."""

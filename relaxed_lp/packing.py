@@ -29,7 +29,7 @@ from marketsched.mechanisms.arrays import inner
 from marketsched.mechanisms.errors import InvalidParameterError, SolverError, TooLargeError
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.memory import check_memory
-from marketsched.relaxed_lp.tasks import Tasks
+from marketsched.relaxed_lp.tasks import Tasks, outward
 
 CROWDED = 1.2  # node-rounds asked for over those on sale, from which on the simplex method is used: see `_method`
 CLOSED = 1e-6  # largest gap of an optimum, as a share of its value
@@ -149,7 +149,7 @@ class PackingProgram:
         if not optimal:  # then no prices at all may prove more
             free = np.zeros(self.horizon)
             dual_value, prices = min((dual_value, prices), (self.dual_value(free, supply), free), key=lambda x: x[0])
-        dual_value = max(dual_value, value)  # below it by rounding only
+        dual_value = max(outward(dual_value, self.tasks.values, self.tasks.offsets, self.horizon), value)
         for array in (prices, allocation):
             array.flags.writeable = False
         return Bound(value, prices, dual_value - value, dual_value, optimal, allocation, seconds)

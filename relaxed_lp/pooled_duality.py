@@ -25,6 +25,7 @@ from marketsched.mechanisms.arrays import float_array
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.relaxed_lp.duality import REACH, SHRINK, STAGES, DualBound
+from marketsched.relaxed_lp.tasks import outward
 
 POOLED_STEPS = 1200  # prices of several pools pull at each other: twice as many as one pool needs
 
@@ -33,7 +34,7 @@ class PooledJobs(NamedTuple):
     """Realised jobs and the ways in which each can run, as flat arrays.
 
     ``values[value_offsets[j] + i]`` is what job j is worth if it completes at time ``arrivals[j] + 1 + i``; later
-    completions are worth nothing, and values do not increase. Options of job j are
+    completions are worth nothing, and values other than 0 do not increase. Options of job j are
     ``option_offsets[j] .. option_offsets[j + 1] - 1``.
     """
 
@@ -116,8 +117,7 @@ def pooled_bound(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, *, ste
     prices = best / scaled.units[:, None]
     prices.flags.writeable = False
     history = np.minimum.accumulate(np.concatenate(traces))
-    value = float(_pooled_value_kernel(scaled.jobs, scaled.capacities, best))
-    return DualBound(value, prices, history.size, history)
+    return DualBound(_proven(scaled, best), prices, history.size, history)
 
 
 @legal
@@ -131,7 +131,13 @@ def pooled_value(jobs: PooledJobs, capacities: ArrayLike, horizon: Count, prices
     """
     scaled = _scaled(jobs, capacities, horizon)
     at = float_array("prices", prices, (*scaled.capacities.shape, horizon), lowest=0.0) * scaled.units[:, None]
-    return float(_pooled_value_kernel(scaled.jobs, scaled.capacities, at))
+    return _proven(scaled, at)
+
+
+def _proven(scaled: _Scaled, prices: NDArray[np.float64]) -> float:
+    """Return (29) with pools at ``prices`` by share of the cluster, rounded outward."""
+    value = float(_pooled_value_kernel(scaled.jobs, scaled.capacities, prices))
+    return outward(value, scaled.jobs.values, scaled.jobs.value_offsets, prices.size)
 
 
 def _scaled(jobs: PooledJobs, capacities: ArrayLike, horizon: int) -> _Scaled:
@@ -155,8 +161,9 @@ def _scaled(jobs: PooledJobs, capacities: ArrayLike, horizon: int) -> _Scaled:
         )
     if n_jobs and not (1 <= jobs.arrivals.min() and np.isfinite(jobs.values).all() and np.isfinite(demands).all()):
         raise InvalidParameterError("jobs: expected arrivals in round 1 or later, finite values and finite demands")
-    rises = np.flatnonzero(np.diff(jobs.values) > 0) + 1
-    if not np.isin(rises, jobs.value_offsets).all():
+    listed = jobs.values > 0
+    of = np.repeat(np.arange(n_jobs), np.diff(jobs.value_offsets))[listed]
+    if ((np.diff(jobs.values[listed]) > 0) & (np.diff(of) == 0)).any():
         raise InvalidParameterError("jobs: values of a job rise with time: expected values that do not increase")
     units = have.sum(axis=0)
     units = np.where(units > 0, units, 1.0)
@@ -202,6 +209,8 @@ def _pooled_adagrad_kernel(jobs, capacities, step, prices, best, trace):  # type
                 for x in range(value_offsets[j] + d - 1, end):
                     s = place + x - (value_offsets[j] + d - 1)
                     worth = worths[o] * values[x]
+                    if values[x] == 0.0:  # a table may list no value for a time
+                        continue
                     if worth <= surplus or s + d > n_rounds:  # later starts are worth no more
                         break
                     for k in range(n_resources):
@@ -252,6 +261,8 @@ def _pooled_value_kernel(jobs, capacities, prices):  # type: ignore[no-untyped-d
             for x in range(first, value_offsets[j + 1]):
                 s = arrivals[j] - 1 + x - first
                 worth = worths[o] * values[x]
+                if values[x] == 0.0:
+                    continue
                 if worth <= surplus or s + d > n_rounds:
                     break
                 for k in range(n_resources):

@@ -241,7 +241,7 @@ def tasks_of_plans(sows: Iterable[StatementOfWork], horizon: int, max_delay: int
 
 
 def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
-    """Return realised jobs as tasks of weight 1; ``jobs`` of a task is the job's index.
+    """Return realised jobs as tasks of weight 1, or of their copies; ``jobs`` of a task is the job's index.
 
     Examples
     --------
@@ -257,12 +257,22 @@ def tasks_of_jobs(jobs: RealisedJobs) -> Tasks:
         jobs.arrivals,
         jobs.durations,
         jobs.concurrency.astype(np.float64),
-        np.ones(jobs.n_jobs),
+        np.ones(jobs.n_jobs) if jobs.copies is None else jobs.copies.astype(np.float64),
         np.arange(jobs.n_jobs),
         sizes,
         _runs(jobs.arrivals, sizes),
         jobs.values,
     )
+
+
+def outward(bound: float, values: NDArray[np.float64], offsets: NDArray[np.int64], n_rounds: int) -> float:
+    """Return a bound of jobs with these values that rounding, in sums over jobs and rounds, cannot have made too small.
+
+    Values of job j are ``offsets[j] .. offsets[j + 1] - 1``.
+    """
+    begins = offsets[:-1][np.diff(offsets) > 0]
+    terms = bound + (float(np.maximum.reduceat(values, begins).sum()) if begins.size else 0.0)
+    return bound + float(np.finfo(np.float64).eps) * (2 * (offsets.size + n_rounds) + 16) * terms
 
 
 @legal

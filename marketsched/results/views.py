@@ -175,16 +175,14 @@ MOST_PLACES = 4  # of a share in per cent: more tell rounding from rounding
 def at_least_percent(share: float) -> str:
     """Show a share that is a lower bound: ``0.1239`` as ``12.3 %``; near all, with up to four decimals.
 
-    What the last operations on it have rounded (1e-14 of it) is no reason to show less: a fifth is ``20.0 %``.
+    What rounding has taken from it (1e-12 of it) is no reason to show less: a fifth is ``20.0 %``.
     """
     if not math.isfinite(share):
         return "-"
-    exact = Decimal(float(share)) * 100
-    places = 1
+    exact, places = Decimal(float(share)) * 100, 1
+    exact = min(exact * (1 + Decimal("1e-12")), max(exact, Decimal(100)))
     while 99 < exact < 100 and places < MOST_PLACES and exact.quantize(Decimal(1).scaleb(-places)) >= 100:
         places += 1
-    if places == 1:
-        exact *= 1 + Decimal("1e-14")
     return f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR)} %"
 
 

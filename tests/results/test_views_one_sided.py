@@ -14,7 +14,7 @@ FIGURES = st.floats(-1e12, 1e12, allow_nan=False)
 def test_worked_examples():
     assert (at_least(0.99996), at_most(0.012349), at_least(0.012349)) == ("0.999", "0.0124", "0.0123")
     assert (at_least_percent(0.99996), at_least_percent(0.9999999), at_least_percent(1.0)) == (
-        "99.995 %",
+        "99.996 %",
         "99.9999 %",
         "100.0 %",
     )

@@ -1,4 +1,4 @@
-"""What mechanisms earn that know the past alone: (33) and (34) of docs/mathematics.md on examples."""
+"""What mechanisms earn that know the past alone: (33) of docs/mathematics.md on examples."""
 
 import numpy as np
 import pytest
@@ -46,21 +46,3 @@ def test_no_rule_without_a_forecast_earns_more_than_33_in_both_cases(d, factor):
 def test_33_is_what_the_best_share_earns(d, factor):
     r, x = d / (factor * (d - 1)), np.linspace(0, 1, 20001)
     assert np.minimum(x, x * r + 1 - x).max() == pytest.approx(1 / (2 - r), abs=1e-4)
-
-
-@given(st.integers(2, 6), st.integers(0, 9), st.integers(0, 10**6), st.booleans())
-def test_34_holds_where_every_switch_costs_all_of_its_drain(n, drain, seed, change):
-    """Gains that change their favourite, in expectation over the coins, with G = 1."""
-    rounds = max(400, 4 * int(np.ceil((1 + drain) * np.log(n))))
-    rng = np.random.default_rng(seed)
-    gains = rng.random((rounds, n)) * rng.random(n)
-    if change:
-        gains[rounds // 2 :] = gains[rounds // 2 :, ::-1]
-    h = np.sqrt(np.log(n) / ((1 + drain) * rounds))
-    weights = np.cumprod(np.vstack([np.ones(n), (1 - h) ** (1 - gains)]), axis=0)
-    total = weights.sum(axis=1)
-    in_force = (weights[:-1] / total[:-1, None] * gains).sum()
-    switches = (1 - total[1:] / total[:-1]).sum()
-    assert h <= 0.5 and switches <= np.log(n) + 2 * h * rounds
-    lost = gains.sum(axis=0).max() - (in_force - drain * switches)
-    assert lost <= 3 * np.sqrt((1 + drain) * rounds * np.log(n)) + drain * np.log(n)
