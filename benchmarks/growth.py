@@ -129,7 +129,7 @@ def live(mechanism: str, n_jobs: int, rounds: int = 100) -> tuple[int, float]:
         service.start()
         try:
             begin = time.process_time()
-            service.ask(calls.create_owner(operator, {"owner": "ann"})).result()
+            service.ask(calls.create_owner(operator, {"owner": "ann", "deposit": 1e9})).result()
             for now in range(1, rounds + 1):
                 value = {"kind": "deadline", "value": 5, "deadline": now + 8}
                 law = [{"arrival": now, "duration": 1, "probability": 1}]

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema
 
-from marketsched.config.sow_codec import ReadOnce
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, Role
 from marketsched.live.job import LABEL, OUTCOMES
@@ -21,8 +20,9 @@ MOST_CALLS = 100  # in one batch
 LONGEST_SIGNAL = 100  # characters
 KINDS = ("submit", "advance", "arrive", "complete")  # of calls in a batch
 
-_ROUND = {"type": "integer", "minimum": 1, "maximum": LAST_ROUND}
-_TIME = {"type": "integer", "minimum": 0, "maximum": LAST_ROUND}
+_WORDS = {"type": "string", "description": "Such as now, in 6 rounds, in 2 h, 90 min, 2026-11-22T18:00:00Z."}
+_ROUND = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LAST_ROUND}, _WORDS]}
+_TIME = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": LAST_ROUND}, _WORDS]}
 _VALUE = {"type": "number", "minimum": 0}
 _SIGNAL = {
     "anyOf": [{"type": "integer"}, {"type": "string", "maxLength": LONGEST_SIGNAL}, {"type": "null"}],
@@ -74,7 +74,7 @@ _OF_NODES = _object(
     value={"anyOf": [*_CURVES, _RANK]},
     requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
     restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
-    patience={"type": "integer", "minimum": 0, "description": "Rounds to wait for a start, where patience is sold."},
+    patience={**_TIME, "description": "Rounds to wait for a start, where patience is sold."},
     checkpoint=_CHECKPOINT,
 )
 _ON_CLUSTER = _object(
@@ -107,11 +107,6 @@ class Submission(Body):
     sow: Statement
     owner: Owner | None = None
     name: Label | None = None
-
-    @property
-    def report(self) -> Any:
-        """The statement, to be read once."""
-        return ReadOnce(self.sow) if isinstance(self.sow, dict) else self.sow
 
 
 class Arrival(Body):
@@ -163,7 +158,7 @@ class NewOwner(Body):
     owner: Owner
     role: Role = "owner"
     deposit: Credits = 0.0
-    limit: Credits | None = None
+    limit: Credits | None = Field(0.0, description="Credits below zero to which jobs may bring it; null: no limit.")
     group: Owner | None = None
     share: Share | None = None
     account: Annotated[str, Field(max_length=256)] = ""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
+from marketsched.config.sow_codec import ReadOnce
 from marketsched.live.accounts import MICRO, Account
 from marketsched.live.announcements import too_surprising
 from marketsched.live.bodies import (
@@ -25,11 +26,12 @@ from marketsched.live.bodies import (
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
 from marketsched.live.credit_calls import outlook_of
 from marketsched.live.job import STATES, WITHDRAWN, LiveJob, name_of_next
-from marketsched.live.market_view import PRICED_ROUNDS, market_view, pool_prices, promises_to_owners, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, clock_at, market_view, pool_prices, promises_to_owners, shown_at
 from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal
 from marketsched.live.routes import route
 from marketsched.live.statements import check_size, first_arrival, nodes_of
+from marketsched.live.times import in_rounds
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import (
     EventError,
@@ -57,7 +59,7 @@ def _check_size(_: Principal, asked: Submission) -> None:
 @route("POST /v1/quotes", "owner", "operator", body=Submission, check=_check_size)
 def quote(turn: Turn, who: Principal, asked: Submission) -> dict[str, Any]:
     """Return the plan, prices and failure probabilities of a submission now. Nothing is changed."""
-    owner, report = _acting_for(turn, who, asked.owner), asked.report
+    owner, report = _acting_for(turn, who, asked.owner), _report(turn, asked)
     name = name_of_next(owner, asked.name)
     if asked.name is not None:
         turn.check_new(name)
@@ -84,7 +86,7 @@ def quote(turn: Turn, who: Principal, asked: Submission) -> dict[str, Any]:
 @route("POST /v1/jobs", "owner", "operator", body=Submission, check=_check_size, status=201)
 def submit(turn: Turn, who: Principal, asked: Submission) -> dict[str, Any]:
     """Submit a statement of work; the plan is final."""
-    owner, report = _acting_for(turn, who, asked.owner), asked.report
+    owner, report = _acting_for(turn, who, asked.owner), _report(turn, asked)
     name = name_of_next(owner, asked.name)
     if asked.name is not None:
         turn.check_new(name)
@@ -238,12 +240,14 @@ def _check_account(_: Principal, asked: NewOwner) -> None:
 def create_owner(turn: Turn, who: Principal, asked: NewOwner) -> dict[str, Any]:
     """Create an account with a token, and perhaps a first deposit."""
     accounts = turn.market.accounts
-    new = accounts.check_new(asked.owner, asked.role, asked.limit, asked.group)
+    limited = asked.role == "owner" and (not accounts.renew or "limit" in asked.model_fields_set)
+    limit = asked.limit if limited else None
+    new = accounts.check_new(asked.owner, asked.role, limit, asked.group)
     if asked.deposit:
         accounts.check_deposit(asked.deposit)
     if asked.share is not None:  # first: what is wrong with it is found before anything is changed
         turn.record({"event": "share", "place": f"{asked.account}{new.name}", "share": asked.share}, who.name)
-    more = {key: each for key, each in (("limit", asked.limit), ("group", asked.group)) if each is not None}
+    more = {key: each for key, each in (("limit", limit), ("group", asked.group)) if each is not None}
     row = turn.record({"event": "owner", "owner": new.name, "role": asked.role, **more}, who.name)
     turn.enter_account(new.name)
     if asked.deposit:
@@ -297,6 +301,14 @@ def _own_account(turn: Turn, who: Principal, owner: str) -> Account:
     if owner != who.name:
         who.must_be("operator")
     return turn.market.accounts.get(owner)
+
+
+def _report(turn: Turn, asked: Submission) -> Any:
+    """Return the statement, its times as rounds of this market, to be read once."""
+    if not isinstance(asked.sow, dict):
+        return asked.sow
+    opened = turn.market.round
+    return ReadOnce(in_rounds(asked.sow, {"round": opened, "clock": clock_at(turn.clock, opened)}))
 
 
 def _acting_for(turn: Turn, who: Principal, owner: str | None) -> Account:

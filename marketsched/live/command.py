@@ -85,8 +85,12 @@ def serve(
         int, typer.Option(help="Rows of the journal between two snapshots; 0: none.", min=0)
     ] = 10_000,
     snapshot_key: Annotated[
-        Path, typer.Option(help="Holds the key that seals snapshots; made if it is not there.")
-    ] = Path("snapshot.key"),
+        Path | None,
+        typer.Option(
+            help="Holds the key that seals snapshots; made if it is not there (default: beside the database).",
+            show_default=False,
+        ),
+    ] = None,
     check_all: Annotated[
         bool, typer.Option("--check-all", help="Play the whole journal first, not what follows the last snapshot.")
     ] = False,
@@ -107,7 +111,7 @@ def serve(
             operator_token_file=operator_token,
             snapshot_rows=snapshot_rows,
             check_all=check_all,
-            key_file=snapshot_key,
+            key_file=snapshot_key or _key_beside(db),
             catch_up=catch_up,
         )
         try:
@@ -127,13 +131,25 @@ def serve(
             signal.signal(each, signal.SIG_IGN)
 
 
+def _key_beside(db: str) -> Path:
+    """Return the file of the key beside a database; of a server's, in the folder where one stands.
+
+    Examples
+    --------
+    >>> _key_beside("markets/trial.db").as_posix(), _key_beside("postgresql://me@host/trial").as_posix()
+    ('markets/snapshot.key', 'snapshot.key')
+    """
+    return (Path() if "://" in db else Path(db).parent) / "snapshot.key"
+
+
 @live_app.command()
 def owner(
     name: Annotated[str | None, typer.Argument(help="Left out: list all.", show_default=False)] = None,
     role: Annotated[str, typer.Option(help="owner, operator or reader.")] = "owner",
     deposit: Annotated[float, typer.Option(help="Credits.", min=0.0)] = 0.0,
     limit: Annotated[
-        float | None, typer.Option(help="How far below zero plans may bring the account.", show_default=False)
+        float | None,
+        typer.Option(help="How far below zero jobs may bring the account (default: 0).", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
@@ -169,7 +185,7 @@ def owner(
         if name is None:
             _only(given, "a list of all accounts")
             for each in client.owners():
-                typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}")
+                typer.echo(f"{each['owner']:32} {each['role']:8} {each['balance']:16.6f}  {_can_lose(each)}")
         elif revoke:
             _only(given, "--revoke", "--revoke")
             client.revoke(name)
@@ -187,6 +203,16 @@ def owner(
                 name, role=role, deposit=deposit, limit=limit, group=group, share=share, account=account or None
             )
             write(made["token"])
+            typer.echo(f"{name}: {_can_lose(made)}", err=True)
+
+
+def _can_lose(account: Mapping[str, Any]) -> str:
+    """Return in words what an account can lose."""
+    if account["role"] != "owner":
+        return ""
+    if account["limit"] is None:
+        return "no limit on what it can lose"
+    return f"can lose at most {account['balance'] + account['limit']:.6g} credits"
 
 
 def _only(given: Mapping[str, bool], what: str, *legal: str) -> None:
@@ -306,7 +332,7 @@ def status(
         market = client.market(rounds=12)
         prices = market["prices"]
         typer.echo(
-            f"{market['name']}: round {market['round']}, {market['load']} of {market['limits']['capacity']} busy"
+            f"{market['name']}: round {market['round']}, {market['busy']} of {market['limits']['capacity']} busy"
         )
         typer.echo(f"{market['mechanism']}: {market['promises']}")
         if prices is not None:

@@ -78,13 +78,15 @@ class LiveConfig(ReplayConfig):
 
     @model_validator(mode="after")
     def _announced(self) -> Self:
-        if self.announced_nodes is None:  # a quarter of the machine, and at least one job of any legal width
+        if (
+            self.announced_nodes is None
+        ):  # a quarter of the machine, and at least two jobs of any legal width that it holds
             there, on_a_node = self.capacity, 1
             if self.cluster is not None:  # as jobs are counted there
                 sizes = [(counted(group.each, self.cluster), group.nodes) for group in self.cluster.groups]
                 there, on_a_node = sum(size * nodes for size, nodes in sizes), max(size for size, _ in sizes)
             widest = min(self.max_concurrency * on_a_node, there)
-            object.__setattr__(self, "announced_nodes", max(widest, there // ANNOUNCED_SHARE))
+            object.__setattr__(self, "announced_nodes", max(min(2 * widest, there), there // ANNOUNCED_SHARE))
         return self
 
     @model_validator(mode="after")

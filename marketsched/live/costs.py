@@ -49,6 +49,7 @@ def check_announced(market: LiveState, owner: Account, nodes: int) -> None:
         left = max(0, most - waiting - taken_back)
         legal = f"at most {left}: {waiting + taken_back} of {most}{what} are announced and have not come"
         legal += f", {taken_back} of them taken back before their time" if taken_back else ""
+        legal += " (announced_nodes of the configuration)"
         raise EventError(place="shapes" if shapes else "concurrency", value=nodes, legal=legal)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -104,11 +105,12 @@ def outlook_of(market: LiveMarket, owner: Account, report: Mapping[str, Any]) ->
     regular |= {"important": found.important, "threshold": found.threshold, "chosen_now": found.chosen}
     regular |= {"starts_within": found.bound, "so_far_95_percent_within": found.regular_within}
     free: dict[str, Any] = {"so_far_95_percent_within": found.free_within, "taken_back": found.taken}
-    return {"in_words": in_words(found), "regular": regular, "free": free}
+    due = report["value"]["deadline"] - market.round
+    return {"in_words": in_words(found, due), "regular": regular, "free": free}
 
 
-def in_words(found: Outlook) -> str:
-    """Return an outlook as a person reads it.
+def in_words(found: Outlook, due: float = math.inf) -> str:
+    """Return an outlook as a person reads it; the job is due in so many rounds.
 
     Examples
     --------
@@ -116,10 +118,10 @@ def in_words(found: Outlook) -> str:
     regular: about 96 of your 410 credits, from round 17 on if it has not started by then; starts within 41 rounds, so \
 far 95 % within 3. free: so far 95 % start within 12 rounds; 4 % of free runs lost their nodes
     """
-    return f"{_regular_in_words(found)}. {_free_in_words(found)}"
+    return f"{_regular_in_words(found, due)}. {_free_in_words(found)}"
 
 
-def _regular_in_words(found: Outlook) -> str:
+def _regular_in_words(found: Outlook, due: float) -> str:
     if not found.purse:
         return f"regular: about {_amount(found.cost)} credits, and you have none: it stays free"
     cost = f"regular: about {_amount(found.cost)} of your {_amount(found.purse)} credits"
@@ -132,7 +134,10 @@ def _regular_in_words(found: Outlook) -> str:
             f"{found.important:.3g}: as things are it stays free"
         )
     seen = "" if found.regular_within is None else f", so far 95 % within {found.regular_within}"
-    bound = f"starts within {found.bound} rounds" if found.bound is not None else "no bound on its start, so wide it is"
+    bound = "no bound on its start, so wide it is"
+    if found.bound is not None:
+        late = "no bound on its start before its deadline"
+        bound = late if found.bound > due else f"starts within {found.bound} rounds"
     return f"{cost}, from round {found.late} on if it has not started by then; {bound}{seen}"
 
 

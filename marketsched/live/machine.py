@@ -152,6 +152,7 @@ class LiveMarket(LiveState):
         if self.config.evicted_pay == "own":
             owed = {name: paid for name, paid in owed.items() if self.group_of(self.jobs[name].owner) in own}
         postings = [posting for each in decisions for posting in self._note(each, owed)]
+        self.past.append((now, self.load, self.waiting_at_most))
         return Applied(decisions, postings + self._note_purses())
 
     def _note_purses(self) -> list[Posting]:
@@ -251,6 +252,7 @@ class LiveMarket(LiveState):
         """Let a job be in another state, and let go of it if that is its last one."""
         self.tally[job.state] -= 1
         self.tally[state] += 1
+        self.busy += job.nodes * ((state == "running") - (job.state == "running"))
         job.state = state
         if job.gone:
             self.owed -= job.most

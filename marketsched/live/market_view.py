@@ -30,17 +30,6 @@ def promises_to_owners(market: LiveMarket) -> str:
     return f"{printed}; {EVICTED_PAYS}" if may_owe and market.config.evicted_pay != "nothing" else printed
 
 
-def waiting_at_most(market: LiveMarket) -> int:
-    """Return the next higher of 0, 10, 30, 100, 300, ... jobs that came in earlier rounds and have not started.
-
-    It is no count of what others do, and changes with rounds alone.
-    """
-    waiting, step = market.tally["arrived"] - len(market.reported), 10
-    while step < waiting:
-        step = step * 3 if str(step)[0] == "1" else step * 10 // 3
-    return step if waiting > 0 else 0
-
-
 def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
     """Return what stands until the market changes; for the thread of the service."""
     config = market.config
@@ -56,7 +45,9 @@ def market_view(market: LiveMarket, last_event: int) -> dict[str, Any]:
         "announced_nodes": config.most_announced,
         "evicted_pay": config.evicted_pay,
         "load": market.load,
-        "waiting_at_most": waiting_at_most(market),
+        "busy": market.busy,
+        "last_rounds": [list(each) for each in market.past],
+        "waiting_at_most": market.waiting_at_most,
         "usable_nodes": market.usable,
         "rounds_short_of_nodes": market.short_rounds,
         "prices": market.prices(PRICED_ROUNDS),
@@ -89,7 +80,8 @@ def pool_prices(market: LiveMarket, first: int, count: int) -> dict[str, dict[st
 
 
 PUBLIC = (  # what needs no token
-    "name", "mechanism", "promises", "round", "over", "load", "waiting_at_most", "usable_nodes", "prices",
+    "name", "mechanism", "promises", "round", "over", "load", "busy", "last_rounds", "waiting_at_most", "usable_nodes",
+    "prices",
 )  # fmt: skip
 
 
@@ -106,12 +98,16 @@ def shown_at(view: dict[str, Any], clock: Clock, rounds: int, who: Principal) ->
     """
     if who.role == "owner":
         view = {key: each for key, each in view.items() if key != "last_event"}
-    end = clock.end_of(view["round"])
-    now = {
+    prices = view["prices"]
+    return {**view, "clock": clock_at(clock, view["round"]), "prices": None if prices is None else prices[:rounds]}
+
+
+def clock_at(clock: Clock, open_round: int) -> dict[str, Any]:
+    """Return the clock as plain data, now."""
+    end = clock.end_of(open_round)
+    return {
         "kind": clock.kind,
         "round_seconds": clock.round_seconds,
         "now": clock.now().isoformat(),
         "round_ends": None if end is None else end.isoformat(),
     }
-    prices = view["prices"]
-    return {**view, "clock": now, "prices": None if prices is None else prices[:rounds]}

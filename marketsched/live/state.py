@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from typing import Any
 
 from marketsched.config.sow_codec import sow_from_json
@@ -18,6 +18,8 @@ from marketsched.mechanisms.mechanism import Mechanism, Offer
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.play.replayer import Replayer
 
+PAST_ROUNDS = 60  # whose load and queue are shown
+
 
 class LiveState:
     """The state of a live market, which its events change (`marketsched.live.machine.LiveMarket`)."""
@@ -29,6 +31,8 @@ class LiveState:
         self.tally: Counter[str] = Counter()  # of all jobs that were ever submitted, by their state
         self.accounts = Accounts()
         self.usable: int | None = None  # nodes, as last remarked; None: all of them
+        self.busy = 0  # nodes of running jobs now; on a cluster as they are counted for `announced_nodes`
+        self.past: deque[tuple[int, int, int]] = deque(maxlen=PAST_ROUNDS)  # round, its load, jobs waiting at most
         self.short_rounds = 0  # that were cleared while fewer nodes than the capacity were usable
         self._replayer = Replayer(config, forgets=True)
         for owner in () if self.mechanism.purses is None else self.mechanism.purses.names:
@@ -75,6 +79,17 @@ class LiveState:
     def load(self) -> int:
         """Nodes busy in the round cleared last."""
         return self._replayer.load
+
+    @property
+    def waiting_at_most(self) -> int:
+        """The next higher of 0, 10, 30, 100, 300, ... jobs that came in earlier rounds and have not started.
+
+        It is no count of what others do, and changes with rounds alone.
+        """
+        waiting, step = self.tally["arrived"] - len(self.reported), 10
+        while step < waiting:
+            step = step * 3 if str(step)[0] == "1" else step * 10 // 3
+        return step if waiting > 0 else 0
 
     def prices(self, count: int) -> list[float | None] | None:
         """Return the prices of the open round and those after it, credits per node; None: not on sale."""

@@ -95,7 +95,7 @@ def test_through_http_the_decisions_are_those_of_a_run(name, mechanism, tmp_path
     token, begin = tmp_path / "token", time.monotonic()
     with serving_apart(config, f"{tmp_path}/m.db", token) as url:
         client = LiveClient(url, token.read_text().strip())
-        client.create_owner("u")
+        client.create_owner("u", deposit=1e9)
         decisions, calls = through(client, jobs, rounds)
     seconds = time.monotonic() - begin
     assert len(decisions) == len(expected) > 0

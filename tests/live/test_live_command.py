@@ -7,13 +7,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from live_tools import PLAIN, sow
 from marketsched.config.strict_yaml import dump_yaml
-from marketsched.live.client import LiveClient
+from marketsched.live.client import LiveClient, LiveError
 from marketsched.live.serving import serving
 from marketsched.show.cli import app
 
@@ -22,6 +23,29 @@ def run(*arguments, status=0):
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     assert done.exit_code == status, done.output
     return done.stdout if status == 0 else done.stderr
+
+
+def test_an_owner_can_lose_its_deposit_and_no_more(tmp_path):
+    """Two jobs of 6 credits with a deposit of 10, and the calls of docs/live.md by curl."""
+    docs, trial = (Path(__file__).parents[2] / "docs" / name for name in ("live.md", "live/trial.yaml"))
+    with serving(trial, f"{tmp_path}/market.db", operator_token_file=tmp_path / "token") as url:
+        at = {"MARKETSCHED_URL": url, "MARKETSCHED_TOKEN_FILE": str(tmp_path / "token")}
+        made = CliRunner().invoke(
+            app, ["live", "owner", "ann", "--deposit", "10", "--out", f"{tmp_path}/ann.token"], env=at
+        )
+        assert made.stderr == "ann: can lose at most 10 credits\n"
+        assert "can lose at most 10 credits" in CliRunner().invoke(app, ["live", "owner"], env=at).stdout
+        ann = LiveClient(url, (tmp_path / "ann.token").read_text().strip())
+        ann.submit(sow(1, 2, nodes=2, value=40, deadline=9))  # 2 nodes for 2 rounds at 1.5
+        with pytest.raises(LiveError, match="expected a plan of at most 4 credits, by the limit of ann"):
+            ann.submit(sow(1, 2, nodes=2, value=40, deadline=9))
+        (block,) = (part for part in docs.read_text().split("```") if part.startswith("sh\ncurl"))
+        done = subprocess.run(
+            ["sh", "-ec", block[3:]], cwd=tmp_path, env=os.environ | at, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        quoted, account = (json.loads(each) for each in done.stdout.replace("}{", "}\n{").splitlines())
+        assert quoted["plan"] == [{"arrival": 1, "signal": 1, "start": 1}] and account["limit"] == 0.0
 
 
 @pytest.mark.slow

@@ -172,9 +172,11 @@ def test_a_negative_share_is_refused_where_it_is_read():
 def test_a_quote_says_in_words_what_regular_and_free_nodes_are(service):
     quote = service.ask(calls.quote(ANN, {"sow": ranked(1, nodes=1, rounds=3, deadline=20)}))
     assert quote["in_words"] == (
-        "regular: about 3 of your 8.4 credits, from round 12 on if it has not started by then; starts within "
-        "22 rounds. free: so far not known when they start"
+        "regular: about 3 of your 8.4 credits, from round 12 on if it has not started by then; no bound on its start "
+        "before its deadline. free: so far not known when they start"
     )
+    far = service.ask(calls.quote(ANN, {"sow": ranked(1, nodes=1, rounds=3, deadline=60)}))
+    assert "starts within 22 rounds" in far["in_words"]
     dear = service.ask(calls.quote(ANN, {"sow": ranked(1, 2, nodes=3, rounds=6)}))
     assert "which do not cover it now: it stays free until they do" in dear["in_words"]
     guest = service.ask(calls.quote(Principal("guest", "owner"), {"sow": ranked(1)}))

@@ -39,7 +39,7 @@ class Market:
         self.service = LiveService(str(path), {**RULES, **rules})
         self.service.start()
         for name, group in owners.items():
-            self.ask(calls.create_owner(OPERATOR, {"owner": name, "deposit": 10_000, **group}))
+            self.ask(calls.create_owner(OPERATOR, {"owner": name, "deposit": 10_000, "limit": None, **group}))
 
     def ask(self, work):
         return self.service.ask(work).result(20)
@@ -263,9 +263,10 @@ def test_ghosts_pay_half_of_the_price_that_they_withhold(market_of):
 
 def test_announcements_have_a_limit_by_default(market_of):
     plain = {key: each for key, each in RULES.items() if key != "announced_nodes"}
-    assert live_config(plain).most_announced == 8  # at least one job of any legal width
+    assert live_config(plain).most_announced == 8  # at least one job of any legal width, and two where there is room
+    assert live_config({**plain, "capacity": 16}).most_announced == 16
     assert live_config({**plain, "capacity": 100}).most_announced == 25
     assert live_config({**plain, "announced_nodes": "unlimited"}).most_announced is None
     market = market_of("eve", announced_nodes=None)
     market.submit("eve", ghost(5, 0.5))
-    refused(EventError, market.submit, "eve", ghost(5, 0.5))
+    assert "announced_nodes" in str(refused(EventError, market.submit, "eve", ghost(5, 0.5)))

@@ -53,7 +53,8 @@ class Load(LoadOfCalls):
         self.operator = LiveClient(url, token, patience=PATIENCE_S)
         self.decided, self.charged = [], {}
         self.length, self.running, self.round, self.cleared = {}, {}, 1, 0
-        tokens = [self.operator.create_owner(f"o{n}")["token"] for n in range(OWNERS)]
+        deposit = 1e6 if self.pays else 0.0
+        tokens = [self.operator.create_owner(f"o{n}", deposit=deposit)["token"] for n in range(OWNERS)]
         works = [(self._owner, n, LiveClient(url, each, patience=PATIENCE_S)) for n, each in enumerate(tokens)]
         self.begin([*works, (self._operator,)])
 

@@ -74,6 +74,7 @@ def test_a_quote_names_the_price_that_is_charged():
     for row in (4, 5):
         market.apply({"event": "advance"}, row)
     applied = market.apply({"event": "complete", "owner": "ann", "job": "ann.1"}, 6)
+    assert (market.load, market.busy, market.past[-1]) == (2, 0, (2, 2, 0))  # as the last job has ended
     assert applied.decisions[0]["payment"] == price and applied.ended[0].shown()["charge"] == price
     assert market.accounts.get("ann").balance == -2_000_000 and market.accounts.market == 2_000_000
 

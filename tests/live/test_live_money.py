@@ -31,7 +31,7 @@ class Market:
     def __init__(self, url, rules):
         self.service = LiveService(url, rules)
         self.service.start()
-        self.ask(calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 100}))
+        self.ask(calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 100, "limit": None}))
 
     def ask(self, work):
         return self.service.ask(work).result(20)

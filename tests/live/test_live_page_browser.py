@@ -114,7 +114,8 @@ def enter(page, token):
 def test_everybody_sees_prices_and_queue_and_no_job(visit):
     page = visit()
     expect(page.locator("h1")).to_have_text("Institute-of-Mechanics")
-    expect(page.locator("#load")).to_have_text("6 of 8 nodes are busy; up to 10 jobs wait")
+    expect(page.locator("#load")).to_have_text("3 of 8 nodes are busy; up to 10 jobs wait")
+    expect(page.locator("#past")).to_contain_text("Busy nodes of the last 6 rounds; at most 10 jobs waited.")
     expect(page.locator("#prices")).to_contain_text("Credits for a node and round; now")
     expect(page.locator("#prices svg rect")).to_have_count(48)
     expect(page.locator("#promises")).to_contain_text("truth is best for each job")

@@ -7,7 +7,7 @@ import pytest
 from live_tools import PLAIN, config, sow
 from marketsched.live.client import LiveClient
 from marketsched.live.machine import LiveMarket
-from marketsched.live.market_view import EVICTED_PAYS, market_view, waiting_at_most
+from marketsched.live.market_view import EVICTED_PAYS, market_view
 from marketsched.live.serving import serving
 from marketsched.mechanisms.promises import TRUTH, printed_promises
 
@@ -47,5 +47,5 @@ def test_the_queue_is_told_in_steps_and_changes_with_rounds():
     for count in (0, 1, 10, 11, 30, 31, 100, 101, 1001):
         market.tally = Counter(arrived=count + 2)
         market.reported = [{}, {}]  # of the open round
-        found[count] = waiting_at_most(market)
+        found[count] = market.waiting_at_most
     assert found == {0: 0, 1: 10, 10: 10, 11: 30, 30: 30, 31: 100, 100: 100, 101: 300, 1001: 3000}

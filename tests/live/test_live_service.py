@@ -400,7 +400,7 @@ def test_jobs_are_listed_page_by_page_whatever_became_of_them(tmp_path):
 
 def test_clients_together_lose_nothing(tmp_path):
     service = begun(f"{tmp_path}/m.db", config("posted-price", requests_per_second=1000))
-    ask(service, calls.create_owner(OPERATOR, {"owner": "ann"}))
+    ask(service, calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 1e6}))
     answered = []
 
     def client(number):

@@ -71,7 +71,7 @@ def test_a_day_on_a_cluster(tmp_path):
 def test_by_default_a_quarter_of_the_devices_may_be_announced_and_any_legal_job():
     """Six nodes have eight devices, the largest two: four tasks of two may be wanted at once."""
     assert live_config(RULES).announced_nodes == 8
-    assert live_config({**RULES, "max_concurrency": 1}).announced_nodes == 2
+    assert live_config({**RULES, "max_concurrency": 1}).announced_nodes == 4
     ten = [{"name": "a", "kind": "a100", "nodes": 10, "each": {"cpu": 16, "gpu": 8}}]
     wide = {**RULES, "max_concurrency": 1, "cluster": {**CLUSTER, "groups": ten}, "parameters": {}}
     assert live_config(wide).announced_nodes == 20

@@ -224,7 +224,7 @@ def test_a_market_is_served_while_its_snapshot_is_written(tmp_path, monkeypatch)
     monkeypatch.setattr("marketsched.live.aside.frozen", slowly)
     service = live(tmp_path / "m.db")
     for n in range(12):  # the snapshot is begun at row 7, and not done before all of them are answered
-        service.ask(calls.create_owner(OPERATOR, {"owner": f"o{n}"})).result(20)
+        service.ask(calls.create_owner(OPERATOR, {"owner": f"o{n}", "deposit": 1e6})).result(20)
         job = service.ask(calls.submit(OPERATOR, {"owner": f"o{n}", "sow": sow(1, value=5.0)})).result(20)["job"]
         service.ask(calls.arrive(OPERATOR, job, {"signal": 1})).result(20)
     assert service.aside is not None and snapshots_of(tmp_path / "m.db") == []

@@ -59,22 +59,22 @@ function table(rows, columns, otherwise) {
   return made;
 }
 
-function drawn(prices, first) {
+function drawn(values, first, what, shown = money) {
   const SVG = "http://www.w3.org/2000/svg";
   const picture = document.createElementNS(SVG, "svg");
-  const highest = Math.max(...prices.map((price) => price ?? 0), 1e-9);
-  picture.setAttribute("viewBox", `0 0 ${SHOWN * 10} 120`);
+  const highest = Math.max(...values.map((value) => value ?? 0), 1e-9);
+  picture.setAttribute("viewBox", `0 0 ${Math.max(SHOWN, values.length) * 10} 120`);
   picture.setAttribute("preserveAspectRatio", "none");
   picture.setAttribute("role", "img");
-  picture.setAttribute("aria-label", `Prices of ${prices.length} rounds from round ${first} on, at most ${money(highest)}`);
-  prices.forEach((price, n) => {
-    if (price === null) return; // not on sale
+  picture.setAttribute("aria-label", `${what} of ${values.length} rounds from round ${first} on, at most ${shown(highest)}`);
+  values.forEach((value, n) => {
+    if (value === null) return; // not on sale
     const bar = document.createElementNS(SVG, "rect");
-    const height = Math.max(1, (110 * price) / highest);
+    const height = Math.max(1, (110 * value) / highest);
     const fields = { x: n * 10 + 1, width: 8, y: 120 - height, height };
     for (const [name, value] of Object.entries(fields)) bar.setAttribute(name, String(value));
     const words = document.createElementNS(SVG, "title");
-    words.textContent = `round ${first + n}: ${money(price)}`;
+    words.textContent = `round ${first + n}: ${shown(value)}`;
     bar.append(words);
     picture.append(bar);
   });
@@ -87,8 +87,15 @@ function showMarket(market) {
   const ends = market.clock.round_ends ? `, ends ${new Date(market.clock.round_ends).toLocaleTimeString()}` : "";
   at("state").textContent = market.over ? "the market is over" : `${market.mechanism}, round ${market.round}${ends}`;
   const queue = market.waiting_at_most ? `up to ${market.waiting_at_most} jobs wait` : "no job waits";
-  at("load").textContent = `${market.load} of ${market.usable_nodes ?? market.capacity} nodes are busy; ${queue}`;
+  at("load").textContent = `${market.busy} of ${market.usable_nodes ?? market.capacity} nodes are busy; ${queue}`;
   at("promises").textContent = `What this market promises: ${market.promises}.`;
+  const past = market.last_rounds;
+  if (past.length) {
+    const waiting = Math.max(...past.map(([, , most]) => most));
+    const words = `Busy nodes of the last ${past.length} rounds; ${waiting ? `at most ${waiting}` : "no"} jobs waited.`;
+    const loads = past.map(([, load]) => load);
+    at("past").replaceChildren(element("p", words), drawn(loads, past[0][0], "Load", String));
+  }
   const prices = (market.prices ?? []).slice(0, SHOWN);
   if (!prices.length) {
     at("prices").replaceChildren(element("p", "This market has no price for each node and round."));
@@ -96,7 +103,7 @@ function showMarket(market) {
   }
   const now = prices[0] === null ? "not on sale" : money(prices[0]);
   const words = `Credits for a node and round; now ${now}. The bars are rounds ${open} to ${open + prices.length - 1}.`;
-  at("prices").replaceChildren(element("p", words), drawn(prices, open));
+  at("prices").replaceChildren(element("p", words), drawn(prices, open, "Prices"));
 }
 
 function showAccount(account) {
