@@ -20,7 +20,7 @@ from marketsched.comparisons.contest import Contest, Found
 from marketsched.comparisons.loads import LoadContest
 from marketsched.comparisons.mechanisms import MechanismContest
 from marketsched.config.scenario import Scenario
-from marketsched.config.scenario_file import is_log, read_scenario, with_whole_log
+from marketsched.config.scenario_file import WHOLE_LOG, is_log, read_scenario, with_whole_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Count, Seed, legal
 from marketsched.mechanisms.randomness import checked_seed
@@ -31,6 +31,7 @@ from marketsched.play.parallel import TimeLeft, Where, run_many
 from marketsched.play.running import Progress
 from marketsched.results.paired_statistics import CONFIDENCE
 from marketsched.results.result import Result, versions
+from marketsched.worlds.logs.market import WINDOW_JOBS
 
 DEFAULT = ("exponential", "first-come")  # mechanisms, where none are named
 LOG_RIVAL = "easy-backfill"  # the baseline on a log: the queue that most clusters run
@@ -55,6 +56,7 @@ CLUSTER_DEFAULT = (
     "cluster-queue",
 )  # of jobs with shapes
 OPTIMUM_SECONDS = 10.0
+MOST_WINDOWS = 8  # of a log, by default
 
 
 Task = tuple[int, int]  # a seed, and the number of its part
@@ -106,7 +108,8 @@ def compare(
         fixed, the time between arrivals does (`marketsched.comparisons.loads`). None: the scenario as it is.
     windows : int, optional
         Of a log: compare on so many windows, spread over the whole log, which are then the unit of every interval.
-        Each begins with an empty machine, so waits are shorter than in one piece. None: 1.
+        None: one for each thousand jobs, at most 8; 1 where the scenario says ``days``, ``first_day``, ``most_jobs`` or
+        ``windows``.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional
@@ -167,7 +170,7 @@ def compare(
     else:
         base = Scenario.of(scenario)
     first = checked_seed(seed, runs)
-    windows = windows_for(base, windows)
+    windows = windows_for(base, windows, first, data)
     runs *= windows
     contest = _contest(base, mechanisms, against, loads, windows, data, optimum_seconds, growth, first)
     began = time.perf_counter()
@@ -248,7 +251,7 @@ def _contest(
     return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against, windows)
 
 
-def windows_for(base: Scenario, asked: int | None) -> int:
+def windows_for(base: Scenario, asked: int | None, seed: int, data: str | PathLike[str] | None) -> int:
     """Return on how many windows a scenario is compared, as `compare` says; ``asked`` None: by default.
 
     Raises
@@ -260,7 +263,12 @@ def windows_for(base: Scenario, asked: int | None) -> int:
         if asked not in (None, 1):
             raise InvalidParameterError(place="windows", value=asked, legal="1: only a log has several")
         return 1
-    return 1 if asked is None else asked
+    if asked is not None:
+        return asked
+    said = base.workload
+    if said.days is not None or said.first_day is not None or said.windows > 1 or said.most_jobs != WHOLE_LOG:
+        return 1
+    return max(1, min(MOST_WINDOWS, len(base.workload_of(seed, data).jobs) // WINDOW_JOBS))
 
 
 def _played(stream: Iterator[tuple[Task, Found]], n_parts: int, keep_interrupted: bool) -> tuple[Found, bool]:

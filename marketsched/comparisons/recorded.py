@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from marketsched.results.recorded_view import RECORDED as RECORDED
+from marketsched.results.waits import counted
 from marketsched.worlds.workload import Workload
 
 KNOWN = 0.99  # share of the jobs whose starts have to be recorded
@@ -105,6 +106,8 @@ def fidelity(recorded: pd.DataFrame, simulated: pd.DataFrame, round_seconds: flo
         the mean waits of eight parts of the jobs, exp(mean abs log), at least 1; ``fidelity_near``, the share of jobs
         that start within 15 minutes of the recorded start; ``fidelity_ranks``, the rank correlation of waits.
     """
+    own = counted(recorded)
+    recorded, simulated = recorded[own], simulated[own]
     arrival = recorded["arrival"].to_numpy(np.float64, na_value=np.nan)
     starts = (each["start"].to_numpy(np.float64, na_value=np.nan) for each in (recorded, simulated))
     waits = np.stack([round_seconds * (start - arrival) for start in starts])

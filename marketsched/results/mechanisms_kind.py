@@ -300,7 +300,7 @@ def _ratio_remarks(comparison: Result) -> list[str]:
     meta, rows = comparison.meta, comparison.records()
     seeds = comparison.runs.drop_duplicates("seed")
     kinds = Counter(seeds["opt_kind"].tolist())
-    bounds = ", ".join(f"{BOUNDS[kind]} in {count} of {meta['runs']}" for kind, count in kinds.items())
+    bounds = ", ".join(f"{BOUNDS[kind]} in {count} of {sum(kinds.values())}" for kind, count in kinds.items())
     found = [
         f"the best schedule in hindsight is bounded above by {bounds} runs"
         + ("" if set(kinds) == {"exact"} else "; below it by the best schedule known")

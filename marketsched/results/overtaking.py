@@ -24,6 +24,8 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.results.waits import counted
+
 HOUR_S = 3600.0
 HOURS = ("median_wait_hours", "q90_wait_hours", "longest_wait_hours", "longest_overtaken_hours")
 WIDE = 0.05  # share of the jobs
@@ -238,6 +240,8 @@ def waits_figures(
 ) -> dict[str, Any]:
     """Return the longest wait and the longest time overtaken of a market, hours, and what its widest jobs get.
 
+    Jobs of a lead-in hold others up, and no wait of theirs is counted.
+
     Parameters
     ----------
     jobs : DataFrame
@@ -265,16 +269,16 @@ def waits_figures(
         return {**dict.fromkeys(HOURS, 0.0), "wait_with_nodes_free": np.nan, "overtaken_job": "", "wide_share": np.nan}
     lost = np.column_stack([row[taken_back[:, 0]], taken_back[:, 1:]])
     every = Waits.of_jobs(jobs, lost, capacity, last_round)
-    causes = every.causes
-    hours, longest = round_seconds / HOUR_S, int(causes.passed.argmax())
+    causes, own = every.causes, np.flatnonzero(counted(jobs))
+    hours, longest = round_seconds / HOUR_S, int(own[causes.passed[own].argmax()])
     wide = every.nodes >= np.sort(every.nodes)[-max(1, round(WIDE * every.nodes.size))]
     value = jobs["value"].to_numpy(np.float64)
-    waits = np.sum(causes[:-1], axis=0)
+    waits = np.sum(causes[:-1], axis=0)[own]
     median, tenth = np.quantile(waits, (0.5, 0.9))
     found = (median, tenth, waits.max(), causes.passed[longest])
     return {
         **{name: hours * float(each) for name, each in zip(HOURS, found, strict=True)},
-        "wait_with_nodes_free": float(causes.own.sum() / waits.sum()) if waits.any() else np.nan,
+        "wait_with_nodes_free": float(causes.own[own].sum() / waits.sum()) if waits.any() else np.nan,
         "overtaken_job": str(jobs["name"].iloc[longest]),
         "wide_share": float(value[wide].sum() / offered[wide].sum()) if offered[wide].any() else np.nan,
     }

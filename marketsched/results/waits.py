@@ -19,7 +19,7 @@ COLUMNS = ("by", "name", "jobs", "started", "completed", "wait_rounds", "bounded
 
 
 def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.DataFrame:
-    """Return waits of all jobs, of each class if jobs have one, and of each owner.
+    """Return waits of all jobs, of each class if jobs have one, and of each owner; without those of a lead-in.
 
     Parameters
     ----------
@@ -36,6 +36,7 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
         that run, ``bounded_slowdown`` that over those that were completed; NaN if there is none. ``paid`` and ``value``
         are sums, credits.
     """
+    jobs = jobs[counted(jobs)]
     start, arrival, end = _times(jobs)
     figures = pd.DataFrame(
         {
@@ -61,6 +62,11 @@ def waits_table(jobs: pd.DataFrame, round_seconds: float | None = None) -> pd.Da
         table.insert(0, "by", by)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def counted(jobs: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return whose waits count, shape (n_jobs,): not those of the lead-in of a window of a log."""
+    return jobs["submit_s"].ge(0).to_numpy() if "submit_s" in jobs else np.ones(len(jobs), bool)
 
 
 def bounded_slowdowns(jobs: pd.DataFrame, round_seconds: float | None = None) -> NDArray[np.float64]:

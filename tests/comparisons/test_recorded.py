@@ -66,6 +66,24 @@ def test_the_schedule_of_a_simulated_queue_is_found_again(runs, tmp_path):
     assert "gives 1 of the recorded mean wait, typical factor 1.0, 100% of jobs" in recorded_sentences(result)[2]
 
 
+def test_a_window_begins_with_what_ran_and_waited(runs, tmp_path):
+    """A log that EASY made is EASY's in its second half, too, which begins with the record's jobs."""
+    runs["submit_s"] = (runs["submit_s"] - runs["submit_s"][0]) * 4
+    runs.to_csv(tmp_path / "mine.csv", index=False)
+    made = scenario(tmp_path / "mine.csv")
+    own = run(Scenario.from_dict({**made, "mechanism": {"name": "easy-backfill"}}), seed=1)
+    runs["start"] = np.maximum(300.0 * (own.jobs["start"].to_numpy(float) - 1), runs["submit_s"])
+    runs.to_csv(tmp_path / "made.csv", index=False)
+    half = scenario(tmp_path / "made.csv")
+    half["workload"] = {**half["workload"], "windows": 2, "window": 1}
+    jobs = Scenario.from_dict(half).workload_of(0).jobs
+    begin = runs["submit_s"][100]
+    there = (runs["submit_s"][:100] < begin) & (runs["start"] + runs["run_s"])[:100].gt(begin)
+    assert len(jobs) == 100 + there.sum() and there.sum() > 3
+    rows = {row["mechanism"]: row for row in compare(half, ["easy-backfill"], runs=1).records()}
+    assert rows["easy-backfill"]["fidelity_near"] == 1
+
+
 def test_a_record_beyond_the_machine_has_no_share_of_a_bound(runs, tmp_path):
     runs["start"] = runs["submit_s"]
     runs.to_csv(tmp_path / "mine.csv", index=False)

@@ -6,6 +6,7 @@ import pytest
 
 from marketsched.comparisons.comparing import compare, windows_for
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import with_whole_log
 from marketsched.results.paired_statistics import share_of_means
 from marketsched.results.windows import windows_words
 from refusals import refused
@@ -34,9 +35,14 @@ def test_windows_are_spread_over_the_log(log):
     refused(lambda: Scenario.from_dict(beyond), "window", legal="below windows = 3")
 
 
-def test_only_a_log_has_windows(log):
-    assert windows_for(Scenario.from_dict(log), None) == 1 and windows_for(Scenario.from_dict(log), 5) == 5
-    refused(lambda: windows_for(Scenario.load("stochastic-mix"), 2), place="windows")
+def test_a_log_has_as_many_windows_as_thousands_of_jobs_unless_a_part_is_asked_for(log):
+    whole = Scenario.from_dict(with_whole_log(log))
+    assert windows_for(whole, None, 0, None) == 2 and windows_for(whole, 5, 0, None) == 5
+    for said in ({"days": 9}, {"most_jobs": 2000}, {"first_day": 1.0}):
+        one = Scenario.from_dict(with_whole_log({**log, "workload": {**log["workload"], **said}}))
+        assert windows_for(one, None, 0, None) == 1
+    with pytest.raises(ValueError, match="windows"):
+        windows_for(Scenario.load("stochastic-mix"), 2, 0, None)
 
 
 def test_the_window_is_the_unit_of_the_interval(log):

@@ -63,7 +63,7 @@ def compare(
         int | None,
         typer.Option(
             min=1,
-            help="Of a log: on so many windows, spread over it, each from an empty machine; by default in one piece.",
+            help="Of a log: on so many windows, spread over it; by default one for each thousand jobs, at most 8.",
             show_default=False,
         ),
     ] = None,
@@ -163,7 +163,7 @@ def compare(
         options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
         if content is not None and config.scenario_file.is_log(content):
-            n_windows = comparisons.comparing.windows_for(base, windows)
+            n_windows = comparisons.comparing.windows_for(base, windows, seed, data)
             runs = (LOG_RUNS if n_windows == 1 else WINDOW_RUNS) if runs is None else runs
             options["windows"] = n_windows
             sizes = names, runs, len(options.get("loads", [None])), n_windows

@@ -54,7 +54,9 @@ class Window:
         Factor on the time between submissions: below 1 the same work comes in less time.
     windows, window : int
         Of the runs in order of submission, in so many parts of equal number, the beginning of part ``window``, from 0:
-        a week, or a thousand runs where they take longer, and at most ``most_jobs``. 1: none of this.
+        a week, or a thousand runs where they take longer, and at most ``most_jobs``. Where the log records starts, what
+        ran and what waited as the window began are jobs of the market, too; no wait of theirs is counted. 1: none of
+        this.
     """
 
     days: float | None = None
@@ -89,7 +91,7 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     Workload
         One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``,
         ``account`` where known, and of a log with starts ``recorded_start`` (rounds; 0: not known), ``run_s`` and
-        ``submit_s`` (from the window's beginning). ``notes`` says what was drawn, chosen, cut and left out.
+        ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what was drawn, chosen, cut and left out.
 
     Raises
     ------
@@ -105,6 +107,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     n_wide = int(((too_wide >= since) & (too_wide < until)).sum())
     counted[f"runs left out: wider than {widest} nodes"] = n_wide
     counted[f"runs of the window beyond most_jobs = {window.most_jobs}"] = cut
+    known, there = _with_state(known.assign(before_s=0.0), first, origin) if window.windows > 1 else (known, 0)
+    first -= there
     if window.stretch != 1:
         known, origin = _stretched(known, window.stretch), origin * window.stretch
     runs = known.iloc[first:last]
@@ -145,6 +149,7 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes["warnings"] = "\n".join(warnings)
     if window.windows > 1:
         notes["window"] = f"{window.window + 1} of {window.windows}"
+        notes["window's beginning"] = f"{there:,} jobs ran or waited, by the record; their waits do not count"
     if window.stretch != 1:
         notes["gaps between submissions, times"] = round(window.stretch, 4)
     return _workload(name, jobs, window, machine, length, most, notes, observed)
@@ -225,6 +230,23 @@ def _bounds(known: pd.DataFrame, window: Window) -> tuple[int, int, float, int, 
     return first, last, float(submits[first]) if cut or begin == -math.inf else begin, cut, (since, until)
 
 
+def _with_state(known: pd.DataFrame, first: int, begin: float) -> tuple[pd.DataFrame, int]:
+    """Put what ran and what waited as a window began before its first run; also return how many these are.
+
+    A run that went on comes as the window begins, and lasts as long as it went on; those that waited come behind.
+    """
+    earlier = known.iloc[:first]
+    ends = earlier["start_s"] + earlier["run_s"]
+    there = earlier[ends > begin]
+    start = there["start_s"].clip(lower=begin)
+    gone = start - there["start_s"]  # of a run, and of its request
+    there = there.assign(before_s=begin - there["submit_s"], submit_s=begin, start_s=start, run_s=there["run_s"] - gone)
+    there["requested_s"] = np.maximum(there["requested_s"] - gone, 1.0)
+    there = there.iloc[np.argsort(start.to_numpy() > begin, kind="stable")]
+    parts = [earlier.drop(index=there.index), there, known.iloc[first:]]
+    return pd.concat(parts, ignore_index=True), len(there)
+
+
 def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
     """Return runs whose submissions are so many times as far apart; deadlines move with them."""
     submits = known["submit_s"]
@@ -284,7 +306,7 @@ def _jobs(
         **({"account": runs["account"].tolist()} if runs["account"].any() else {}),
         "requested": asked[first:last],
         **({"recorded_start": recorded} if recorded.any() else {}),
-        "submit_s": (runs["submit_s"] - origin).to_numpy(),
+        "submit_s": (runs["submit_s"] - runs.get("before_s", 0.0) - origin).to_numpy(),
         "run_s": run_s,
     }
     users = runs["user"].tolist()
