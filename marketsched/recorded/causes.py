@@ -84,6 +84,7 @@ def _tests(jobs: RecordedJobs, levels: Levels, capacity: int, monday_s: float) -
     """Return at which moments each cause suffices."""
     nodes, free = jobs.nodes[levels.job], levels.busy + jobs.nodes[levels.job] <= capacity
     return {
+        "ineligible": levels.time < jobs.eligible[levels.job],
         "ahead": ~free & (levels.busy - levels.later + nodes > capacity),
         "overtaken": ~free,
         "smaller": free & (levels.busy + nodes > _largest_use(jobs, levels.time)),

@@ -22,13 +22,15 @@ class RecordedJobs(NamedTuple):
 
     Attributes
     ----------
-    submit, start, end, request : ndarray of float64
-        ``request`` is the wall time that was asked for, else the run.
+    submit, eligible, start, end, request : ndarray of float64
+        ``eligible``: since when it might start, as the log says, else its submission; ``request``: the wall time that
+        was asked for, else the run.
     nodes, user, queue : ndarray of int64
         Users and queues are numbered.
     """
 
     submit: NDArray[np.float64]
+    eligible: NDArray[np.float64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     request: NDArray[np.float64]
@@ -78,7 +80,10 @@ def recorded_jobs(runs: pd.DataFrame) -> RecordedJobs:
     user, queue = (pd.factorize(known[name])[0].astype(np.int64) for name in ("user", "queue"))
     nobody = known["user"].eq("").to_numpy()  # jobs of unknown users are nobody else's
     user[nobody] = user.max(initial=0) + 1 + np.arange(nobody.sum())
-    return RecordedJobs(submit, start, start + run, request, known["processors"].to_numpy(np.int64), user, queue)
+    eligible = known["eligible_s"].fillna(known["submit_s"]).to_numpy(np.float64)
+    return RecordedJobs(
+        submit, eligible, start, start + run, request, known["processors"].to_numpy(np.int64), user, queue
+    )
 
 
 def levels_of(jobs: RecordedJobs, capacity: int, rng: np.random.Generator) -> Levels:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from marketsched.results.result import Result
+from marketsched.results.windows import window_of
 
 RECORDED = "recorded"  # the name of the schedule of the log
+SHORTEST_H = 1 / 60  # is added to mean waits whose factors are taken
 MOST_FACTOR = 2.0  # a typical factor above which sizes of differences are not to be believed
 
 
@@ -41,7 +45,7 @@ def recorded_sentences(result: Result) -> list[str]:
     judge = next((name for name in ("easy-backfill", *rows) if name in rows and name != RECORDED), None)
     if judge is None or not math.isfinite(rows[judge]["fidelity_ratio"]):
         return found
-    row = rows[judge]
+    row = rows[judge] if windows == 1 else {**rows[judge], **_between_windows(result, judge, windows)}
     believed = "the direction of differences can be believed, not their size"
     if row["fidelity_factor"] > MOST_FACTOR:
         believed = "differences between rules are not to be believed for this cluster"
@@ -51,6 +55,16 @@ def recorded_sentences(result: Result) -> list[str]:
         f"Fidelity: {judge} on these nodes gives {row['fidelity_ratio']:.2g} of the recorded mean wait, typical factor "
         f"{row['fidelity_factor']:.1f}, {row['fidelity_near']:.0%} of jobs within 15 min{ranks}: {believed}.",
     ]
+
+
+def _between_windows(result: Result, judge: str, windows: int) -> dict[str, float]:
+    """Return the ratio of mean waits, and the typical factor between those of the windows."""
+    waits = result.waits[(result.waits["by"] == "all") & result.waits["mechanism"].isin([judge, RECORDED])]
+    hours = waits.assign(window=window_of(waits["seed"], windows), hours=waits["wait_rounds"])
+    means = hours.pivot_table("hours", "window", "mechanism") * result.meta["round_seconds"] / 3600
+    factors = np.log((means[judge] + SHORTEST_H) / (means[RECORDED] + SHORTEST_H))
+    ratio = means[judge].mean() / means[RECORDED].mean()
+    return {"fidelity_ratio": float(ratio), "fidelity_factor": float(np.exp(np.abs(factors).mean()))}
 
 
 def as_it_ran(mean: float, median: float, tenth: float, longest: float, utilisation: float) -> str:

@@ -21,6 +21,7 @@ MOST_GROUPS, MOST_BARS = 12, 6  # of each kind that are shown; the table has all
 NODES = {"ahead", "overtaken"}
 # Causes (`marketsched.recorded.causes.CAUSES`): a row of the table, the head of a column.
 WORDS = {
+    "ineligible": "a begin time, a hold or a dependency, as the log says",
     "ahead": "nodes held by jobs that came earlier",
     "overtaken": "nodes held by jobs that came later",
     "smaller": "more nodes than ran at once within half a week",
@@ -34,6 +35,7 @@ WORDS = {
     "unexplained": "unexplained, with enough nodes free",
 }
 HEADS = {
+    "ineligible": "not yet\neligible",
     "ahead": "earlier\njobs",
     "overtaken": "later\njobs",
     "smaller": "machine\nsmaller",

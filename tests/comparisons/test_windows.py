@@ -35,6 +35,17 @@ def test_windows_are_spread_over_the_log(log):
     refused(lambda: Scenario.from_dict(beyond), "window", legal="below windows = 3")
 
 
+def test_windows_have_rounds_of_one_length(log):
+    """Waits of all windows are in one unit, although the runs of the second half are thirty times longer."""
+    path = log["workload"]["path"]
+    runs = pd.read_csv(path)
+    runs["run_s"] *= np.where(np.arange(len(runs)) < 1200, 1, 30)
+    runs.assign(requested_s=300_000).to_csv(path, index=False)
+    parts = [{**log, "workload": {**log["workload"], "windows": 2, "window": k}} for k in range(2)]
+    first, second = (Scenario.from_dict(each).workload_of(0).round_seconds for each in parts)
+    assert first == second
+
+
 def test_a_log_has_as_many_windows_as_thousands_of_jobs_unless_a_part_is_asked_for(log):
     whole = Scenario.from_dict(with_whole_log(log))
     assert windows_for(whole, None, 0, None) == 2 and windows_for(whole, 5, 0, None) == 5

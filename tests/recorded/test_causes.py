@@ -133,6 +133,17 @@ def test_the_order_of_a_known_scheduler_is_told(order, said):
 
 
 @pytest.mark.compiled
+def test_time_before_a_job_was_eligible_is_told_as_the_log_states_it():
+    jobs = drawn_jobs(500, load=0.4)
+    eligible = jobs["submit_s"] + np.where(np.arange(500) % 5, 0.0, 7200.0)
+    starts = easy(jobs.assign(submit_s=eligible).sort_values("submit_s", ignore_index=True))
+    order = np.argsort(eligible.to_numpy(), kind="stable")
+    held = jobs.assign(eligible_s=eligible, start_s=pd.Series(starts, index=order))
+    found = waits_of(JobLog.of(held, nodes=NODES)).jobs
+    assert found["ineligible"].sum() == pytest.approx(100 * (7200 - 60), rel=0.02)
+
+
+@pytest.mark.compiled
 def test_groups_add_up_and_a_log_without_starts_is_refused():
     jobs = drawn_jobs(500, load=1.2)
     found = waits_of(log_of(jobs, easy(jobs)), by=["user", "width"])

@@ -91,7 +91,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     Workload
         One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``,
         ``account`` where known, and of a log with starts ``recorded_start`` (rounds; 0: not known), ``run_s`` and
-        ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what was drawn, chosen, cut and left out.
+        ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what was drawn,
+        chosen, cut and left out.
 
     Raises
     ------
@@ -107,12 +108,13 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     n_wide = int(((too_wide >= since) & (too_wide < until)).sum())
     counted[f"runs left out: wider than {widest} nodes"] = n_wide
     counted[f"runs of the window beyond most_jobs = {window.most_jobs}"] = cut
+    of_rounds = known if window.windows > 1 else known.iloc[first:last]  # windows have one length
     known, there = _with_state(known.assign(before_s=0.0), first, origin) if window.windows > 1 else (known, 0)
     first -= there
     if window.stretch != 1:
         known, origin = _stretched(known, window.stretch), origin * window.stretch
     runs = known.iloc[first:last]
-    length, law = rule.length_for(runs), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
+    length, law = rule.length_for(of_rounds), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
     most = rule.longest_for(runs, length)
     notes: dict[str, str | int | float] = {
         "round": _round_words(runs, length, chosen=rule.round_seconds is None),
