@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.mechanisms.columns import NEVER, DurationLaws, JobColumns, ReportedLaws, steps_of
 from marketsched.mechanisms.law import Law, Signal
+from marketsched.mechanisms.promises import Disclosure
 from marketsched.mechanisms.signals import Signals, announced_durations, observed_duration, signals_of
 from marketsched.mechanisms.values import DeadlineValue, RankValue
 
@@ -96,6 +97,13 @@ class JobTable(Sequence[Job]):
     def revealed(self) -> bool:
         """Whether the signal determines the duration in every case of every report."""
         return all(job.truth.revealed for job in self)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """Whether all jobs reveal their durations when they arrive, none, or some."""
+        if self.revealed:
+            return "revealed"
+        return "mixed" if any(job.truth.revealed for job in self) else "hidden"
 
     @property
     def signals(self) -> Signals:

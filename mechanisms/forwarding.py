@@ -26,6 +26,7 @@ LIMITS = ("max_concurrency", "max_duration", "max_value", "cluster", "purses")
 STATED = (
     "truthful",
     "truthful_hidden",
+    "hidden_alone",
     "reads_reports",
     "later_jobs_change_nothing",
     "free_of_charge",

@@ -211,6 +211,8 @@ class Mechanism(ABC):
         than a computable bound, if other owners report truthfully. "none": no promise.
     truthful_hidden : the same
         For jobs whose durations are hidden.
+    hidden_alone : bool
+        True: ``truthful_hidden`` is promised only where the durations of all jobs are hidden.
     reads_reports : {"submission", "arrival"}
         When a report can first change anything. "arrival": until its job arrives, the state of the mechanism depends on
         the report in nothing but the place where the report itself is kept, and `restate` replaces it there.
@@ -270,6 +272,7 @@ class Mechanism(ABC):
 
     truthful: ClassVar[Truthful] = "none"
     truthful_hidden: ClassVar[Truthful] = "none"
+    hidden_alone: ClassVar[bool] = False
     reads_reports: ClassVar[Literal["submission", "arrival"]] = "submission"
     later_jobs_change_nothing: ClassVar[bool] = False
     free_of_charge: ClassVar[bool] = False

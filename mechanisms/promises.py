@@ -1,14 +1,16 @@
-"""The printed promises of a mechanism, made from what it states: one sentence for lists, summaries and pages.
+"""What a mechanism promises in a market, made from what it states: `promised`, and its sentences for lists and pages.
 
-A mechanism states ``truthful``, ``truthful_hidden`` and ``standing``; an instance may state less, or more, than its
-class does by default. Nothing else in the package says whether truth is promised.
+A mechanism states ``truthful``, ``truthful_hidden``, ``hidden_alone`` and ``standing``; an instance may state less, or
+more, than its class does by default. Nothing else in the package says whether truth is promised.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from marketsched.mechanisms.mechanism import Mechanism, Standing, Truthful
+
+Disclosure = Literal["revealed", "hidden", "mixed"]  # of a market's durations, when jobs arrive: of all, none, some
 
 TRUTH = {  # what each promise means, in a sentence
     "ex post": "truth is best for each job, whatever happens",
@@ -35,13 +37,32 @@ CHARGES_STOPS = {
 PAID = "all this for owners who care for the credits that they pay"  # utility is value less payments
 
 
-def printed_promises(mechanism: Any) -> str:
+def promised(mechanism: Any, market: Disclosure, *, hidden: bool) -> Truthful:
+    """Return the promise of truth to a job whose duration is hidden, or not, in a market of such jobs.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import BidPrice
+    >>> sizes = {"max_concurrency": 1, "max_duration": 2, "max_value": 9.0, "max_delay": 9}
+    >>> market = BidPrice(1, 9, **sizes, stop_at_loss=True)
+    >>> [promised(market, jobs, hidden=True) for jobs in ("hidden", "mixed")]
+    ['in expectation', 'none']
+    """
+    if hidden and market == "mixed" and getattr(mechanism, "hidden_alone", False):
+        return "none"
+    stated: Truthful = getattr(mechanism, "truthful_hidden" if hidden else "truthful", "none")
+    return stated
+
+
+def printed_promises(mechanism: Any, market: Disclosure | None = None) -> str:
     """Return what a mechanism promises to owners, in one line.
 
     Parameters
     ----------
     mechanism : Mechanism, or a class of mechanisms
         Of a class, what holds at its default parameters.
+    market : {"revealed", "hidden", "mixed"}, optional
+        Of which jobs' durations are revealed; None: of any.
 
     Examples
     --------
@@ -50,14 +71,17 @@ def printed_promises(mechanism: Any) -> str:
     >>> printed_promises(FirstCome(1, 9, **sizes, stop_at_loss=True)).split("; ")[1]
     'durations hidden: truth is best for each job, on average over its own duration'
     """
-    revealed, hidden = getattr(mechanism, "truthful", "none"), getattr(mechanism, "truthful_hidden", "none")
+    revealed = promised(mechanism, market or "revealed", hidden=False)
+    hidden = promised(mechanism, market or "hidden", hidden=True)
     standing = getattr(mechanism, "standing", Standing())
-    if revealed == hidden and not standing.hidden:
+    without = standing.hidden if getattr(mechanism, "truthful_hidden", "none") == "none" else ""
+    if revealed == hidden and not without:
         parts = [TRUTH[revealed]]
     else:
-        without = standing.hidden or TRUTH["none"]
-        parts = [f"durations revealed: {TRUTH[revealed]}"] if revealed != "none" else []
-        parts.append(f"durations hidden: {without if hidden == 'none' else TRUTH[hidden]}")
+        parts = [f"durations revealed: {TRUTH[revealed]}"] if revealed != "none" and market != "hidden" else []
+        alone = ", and those of all other jobs" if market is None and getattr(mechanism, "hidden_alone", False) else ""
+        said = without if hidden == "none" and without else TRUTH[hidden]
+        parts += [] if market == "revealed" else [f"durations hidden{alone if not without else ''}: {said}"]
     if standing.promises:
         parts.append(standing.promises)
     if (revealed, hidden) != ("none", "none") and not getattr(mechanism, "free_of_charge", False):
@@ -65,28 +89,30 @@ def printed_promises(mechanism: Any) -> str:
     return "; ".join(parts)
 
 
-def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
+def truth_verdict(mechanism: Any, market: Disclosure) -> tuple[str, str]:
     """Return what is known of truth-telling under a mechanism: a word of `VERDICTS`, and the lie that it is about.
 
     Parameters
     ----------
     mechanism : Mechanism, or a class of mechanisms
         One that states a promise and not that it is proved counts as unknown.
-    revealed : bool
-        Whether jobs reveal their durations when they arrive.
+    market : {"revealed", "hidden", "mixed"}
+        Of which jobs' durations are revealed.
 
     Examples
     --------
     >>> from marketsched.mechanisms.registry import get
-    >>> [truth_verdict(get("mechanism", name), revealed=True) for name in ("bid-price", "pay-as-bid", "vcg")]
+    >>> [truth_verdict(get("mechanism", name), "revealed") for name in ("bid-price", "pay-as-bid", "vcg")]
     [('proved', ''), ('fails', 'a part of its value'), ('unknown', '')]
-    >>> truth_verdict(get("mechanism", "bid-price"), revealed=False)
+    >>> truth_verdict(get("mechanism", "bid-price"), "hidden")
     ('fails', 'a nearer deadline or a larger value')
     """
     standing = getattr(mechanism, "standing", Standing())
-    promise: Truthful = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")
+    promise = promised(mechanism, market, hidden=market != "revealed")
     if standing.status == "proved" and standing.but:
         return "in part", standing.but
+    if promise != promised(mechanism, "hidden", hidden=market != "revealed"):
+        return "in part", "hidden durations beside revealed ones"
     if promise == "none":
         return ("fails", standing.lie) if standing.lie else ("unknown", "")
     if standing.status != "proved":
@@ -94,11 +120,10 @@ def truth_verdict(mechanism: Any, *, revealed: bool) -> tuple[str, str]:
     return ("up to regret" if promise == "up to regret" else "proved"), ""
 
 
-def truth_in_short(mechanism: Any, *, revealed: bool) -> str:
+def truth_in_short(mechanism: Any, market: Disclosure) -> str:
     """Return `truth_verdict` as a cell of a list: what is proved, or the lie that pays."""
-    verdict, lie = truth_verdict(mechanism, revealed=revealed)
-    promise = getattr(mechanism, "truthful" if revealed else "truthful_hidden", "none")
-    if verdict == "proved" and promise == "in expectation":
+    verdict, lie = truth_verdict(mechanism, market)
+    if verdict == "proved" and promised(mechanism, market, hidden=market != "revealed") == "in expectation":
         return "proved, on average"
     return f"no: {lie}" if verdict == "fails" else verdict
 

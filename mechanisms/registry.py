@@ -341,7 +341,7 @@ def truth_of(name: str) -> list[str]:
     """
     from marketsched.mechanisms.promises import truth_in_short
 
-    return [truth_in_short(_class_of(name), revealed=revealed) for revealed in (True, False)]
+    return [truth_in_short(_class_of(name), market) for market in ("revealed", "hidden")]
 
 
 def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:

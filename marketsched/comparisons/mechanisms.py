@@ -289,7 +289,7 @@ def _promised(mechanism: NamedMechanism, setup: MarketSetup) -> dict[str, Any]:
     promise = mechanism.promise(setup)
     alpha = np.nan if promise.alpha is None else promise.alpha
     ratio = dict(zip(PROMISED, (alpha, promise.holds, promise.conditions), strict=True))
-    verdict, lie = truth_verdict(setup.mechanism, revealed=setup.table.revealed)
+    verdict, lie = truth_verdict(setup.mechanism, setup.table.disclosure)
     choice = mechanism.scenario.mechanism
     if verdict == "unknown":
         found = _tiny_verdict(choice.name, canonical(dict(choice.parameters)))

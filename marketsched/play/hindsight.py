@@ -132,5 +132,6 @@ def proven(setup: MarketSetup) -> str:
         return theorems
     standing = setup.mechanism.standing
     if standing.status != "not stated":
-        return f"what this mechanism promises ({standing.status}): {printed_promises(setup.mechanism)}"
+        promises = printed_promises(setup.mechanism, setup.table.disclosure)
+        return f"what this mechanism promises ({standing.status}): {promises}"
     return "no ratio to the best schedule is proven for this mechanism"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from marketsched.agents.job import Job
 from marketsched.agents.job_table import JobTable
 from marketsched.mechanisms.columns import DurationLaws, JobColumns, ReportedLaws
+from marketsched.mechanisms.promises import Disclosure
 from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue, FallingValue, falling_steps
@@ -125,6 +126,11 @@ class Runs(JobTable):
     def revealed(self) -> bool:
         """Whether signals determine durations in every report."""
         return self._revealed
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """Whether all jobs reveal their durations, or none."""
+        return "revealed" if self._revealed else "hidden"
 
     @property
     def signals(self) -> Signals:

@@ -29,7 +29,7 @@ from marketsched.mechanisms.memory import check_memory
 class Vcg(RoundAuction):
     """Each round starts the most valuable set of waiting jobs; winners pay their externality.
 
-    Truthful within a round for jobs that can start in no other one. Over several rounds it is not:
+    Truthful within a round for jobs of revealed duration that can start in no other one. Over several rounds it is not:
     the free nodes of a round are sold as if there were no tomorrow, so an owner may gain by making
     its job look urgent, or by waiting for a cheaper round (`RoundAuction` has the rest of the rules).
 
@@ -48,7 +48,7 @@ class Vcg(RoundAuction):
 
     standing: ClassVar[Standing] = Standing(
         "tested",
-        "it is best within one round, for jobs that can start in no other",
+        "it is best within one round, for jobs of revealed duration that can start in no other",
         "nothing",
     )
 

@@ -138,11 +138,12 @@ class BidPrice(KeptMenus):
 
     truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "none"
+    hidden_alone: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "proved",
         "no job is evicted for another",
         "arrivals so far; better: laws, or yesterday's log",
-        BY_DEFAULT,
+        BY_DEFAULT + ", if no job reveals its own",
         lie="a nearer deadline or a larger value",
     )
     certified_as: ClassVar[str] = "a menu at arrival, from which a report selects, and whose entry it pays"

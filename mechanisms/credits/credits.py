@@ -109,8 +109,8 @@ class Credits(OnCredit):
         "proved",
         "no money: of an owner's values over work only their own order counts, and no increasing map of that with "
         "0 at 0 changes anything; "
-        "a regular job starts within a bound, and is taken back for no other while its owner can pay; free runs "
-        "may be",
+        "a regular job of no more nodes than income leaves unsold starts within a bound, and is taken back for no "
+        "other while its owner can pay; free runs may be",
         "accounts with shares; laws of durations and deadlines in reports",
     )
 

@@ -132,7 +132,7 @@ class ClusterExponential(ClusterFirstCome):
     truthful_hidden: ClassVar[Truthful] = "in expectation"
     standing: ClassVar[Standing] = Standing(
         "proved",
-        "a ratio to the optimum if demands are small; no job is moved or evicted for another",
+        "no job is moved or evicted for another",
         "the range of values per round and share of the cluster",
     )
     certified_as: ClassVar[str] = ClusterBidPrice.certified_as

@@ -12,7 +12,7 @@ from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.mechanism import Standing, takes_owner
-from marketsched.mechanisms.promises import TRUTH, printed_promises, truth_in_short
+from marketsched.mechanisms.promises import TRUTH, printed_promises, promised, truth_in_short
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, promises_of
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
@@ -21,6 +21,7 @@ from offers_markets import Chosen, played
 from promise_markets import (
     NODES,
     SIZES,
+    World,
     drawn_world,
     largest_gain,
     on_shapes,
@@ -113,6 +114,51 @@ class StopsForNothing(ClusterFirstCome):
 
     def charge_stopped(self, x, used):
         return 0.0
+
+
+class Faulty(FirstCome):
+    """A flat price; some jobs pay a part of the value that they declare, and promise what `FirstCome` does."""
+
+    truthful, own = "ex post", staticmethod(lambda market, x: False)
+
+    def charge(self, x):
+        declared = 0.9 * x.value(self.round) if self.round <= x.useful else 0.0
+        return max(super().charge(x), declared if self.own(self, x) else 0.0)
+
+
+FAULTS = {
+    "one round": lambda market, x: x.limit == 1,
+    "last rounds": lambda market, x: market.round >= market.horizon,
+    "two jobs": lambda market, x: any(y.owner == x.owner and y is not x for y in market._jobs.values()),
+    "mixed": lambda market, x: any(y.worth is not None for y in market._jobs.values()),  # beside one that is hidden
+}
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("kind", FAULTS)
+def test_planted_promises_of_rare_kinds_are_caught(kind, monkeypatch):
+    monkeypatch.setattr(Faulty, "own", staticmethod(FAULTS[kind]))
+    assert gains_of(lambda *n, **sizes: Faulty(*n, 0.3, **sizes), "ex post", 80, hidden=False) > 0
+
+
+def test_hidden_durations_beside_revealed_ones_are_not_promised_under_bid_price():
+    """A waiting job enters the prices that a revealed one meets, which then leaves it the nodes."""
+    jobs = [
+        Job(name, name, StatementOfWork(1, 1, DeadlineValue(value, due), law), law[0][0], real, signal)
+        for name, value, due, law, real, signal in (
+            ("E", 60.0, 12, [(5, 4, 1.0)], 4, 4),
+            ("K", 6.8, 12, [(8, 1, 1.0)], 1, 1),
+            ("L", 13.0, 11, [(6, 1, 0.25, None), (6, 2, 0.75, None)], 2, None),
+        )
+    ]
+    world = World({**SIZES, "capacity": 1, "max_concurrency": 1, "max_duration": 4}, tuple(jobs), 2)
+    build = builder("bid-price", {"stop_at_loss": True}, world)
+    lie = StatementOfWork(1, 1, DeadlineValue(60.0, 14), jobs[2].truth.requirements)
+    gain, _, _ = largest_gain(world, build, "in expectation", iter([lie]))
+    assert gain == pytest.approx(5.8966, abs=1e-3)
+    market = build(**world.sizes)
+    assert [promised(market, of, hidden=True) for of in ("hidden", "mixed")] == ["in expectation", "none"]
+    assert TRUTH["in expectation"] not in printed_promises(market, "mixed")
 
 
 def gains_of(build, promise, n=60, **drawn):
@@ -275,7 +321,7 @@ def test_what_is_printed_follows_the_instance():
         by_default, charged = get_mechanism(name, **sizes), get_mechanism(name, **sizes, stop_at_loss=True)
         assert printed_promises(by_default) == promises_of(name)
         assert "durations hidden: truth is not promised by default" in promises_of(name)
-        assert f"durations hidden: {TRUTH['in expectation']}" in printed_promises(charged)
+        assert TRUTH["in expectation"] in printed_promises(charged, "hidden")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +340,7 @@ def test_what_is_printed_follows_the_instance():
 def test_a_cell_of_the_list_says_no_more_than_is_proved(states, revealed, hidden):
     members = {name: states.pop(name) for name in ("truthful", "truthful_hidden") if name in states}
     stated = type("Stated", (), {**members, "standing": Standing(**states)})
-    assert [truth_in_short(stated, revealed=each) for each in (True, False)] == [revealed, hidden]
+    assert [truth_in_short(stated, each) for each in ("revealed", "hidden")] == [revealed, hidden]
 
 
 def test_the_lie_that_is_named_for_hidden_durations_is_each_that_pays():
@@ -308,4 +354,4 @@ def test_the_lie_that_is_named_for_hidden_durations_is_each_that_pays():
 
     assert not starts(3.0) and starts(6.0)  # which is worth (3 - 1) / 2 on average
     for kind in (FirstCome, BidPrice):
-        assert truth_in_short(kind, revealed=False) == "no: a nearer deadline or a larger value"
+        assert truth_in_short(kind, "hidden") == "no: a nearer deadline or a larger value"

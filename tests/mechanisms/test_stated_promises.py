@@ -95,11 +95,11 @@ def test_a_duration_that_only_a_report_says_is_hidden_where_jobs_are_served_at_a
     by_arrival = StatementOfWork(1, 1, value, [(1, 3, 0.5, None), (2, 4, 0.5, None)])
     labelled = StatementOfWork(1, 1, value, [(1, 3, 1.0, "long")])
     for market in (BidPrice(2, 9, **sizes), FirstCome(2, 9, **sizes, stop_at_loss=True)):
-        assert promise_of(market, seen) == market.truthful == "ex post"
+        assert promise_of(market, seen, "hidden") == market.truthful == "ex post"
         for hidden in (stated, by_arrival, labelled):
-            assert promise_of(market, hidden) == market.truthful_hidden != "ex post"
+            assert promise_of(market, hidden, "hidden") == market.truthful_hidden != "ex post"
     labels = FirstCome(2, 9, **sizes, signals="labels")
-    assert promise_of(labels, seen) == labels.truthful_hidden
+    assert promise_of(labels, seen, "hidden") == labels.truthful_hidden
     prices = ExponentialPricing()
     planned = PostedPriceMechanism(9, 9, prices, MonteCarloOracle(samples=1), epsilon=0.2, threshold=0.0, **sizes)
-    assert promise_of(planned, stated) == planned.truthful != planned.truthful_hidden
+    assert promise_of(planned, stated, "revealed") == planned.truthful != planned.truthful_hidden

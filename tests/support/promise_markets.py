@@ -49,22 +49,27 @@ class World:
 
 
 def drawn_world(seed: int, *, hidden: bool, shapes: int = 0, n: int | None = None) -> World:
-    """Return a market of two to five jobs, one of which may lie; on a cluster with up to so many shapes for each."""
+    """Return a market of two to five jobs, one of which may lie; on a cluster with up to so many shapes for each.
+
+    Some jobs share an owner, and hide their duration or not; every second market ends soon after the arrivals.
+    """
     rng = np.random.default_rng([seed, hidden, shapes])
     nodes = int(rng.integers(1, NODES + 1))
     sizes: dict[str, Any] = {**SIZES, "capacity": nodes, "max_concurrency": nodes}
+    sizes["horizon"] = int(rng.choice([HORIZON, HORIZON, 7, 5]))
     if shapes:
         sizes["cluster"] = cluster = _cluster(rng)
         sizes |= {"capacity": cluster.nodes, "max_concurrency": 9}
     count = int(rng.integers(2, 6)) if n is None else n
     births, jobs, mine = np.sort(rng.integers(1, 4, count)).tolist(), [], int(rng.integers(count))
     for i, birth in enumerate(births):
-        unseen = hidden and (i == mine or rng.random() < 0.7)
+        unseen = hidden if i == mine else rng.random() < (0.7 if hidden else 0.2)
         arrival = birth + int(rng.integers(0, 2))
         truth = _statement(rng, birth, _curve(rng, arrival), arrival, unseen, sizes, shapes)
         points = truth.requirements
         real = points[int(rng.integers(len(points)))]
-        jobs.append(Job(f"job {i}", f"owner {i}", truth, real.arrival, real.duration, real.signal))
+        owner = f"owner {0 if rng.random() < 0.3 else i}"
+        jobs.append(Job(f"job {i}", owner, truth, real.arrival, real.duration, real.signal))
     return World(sizes, tuple(jobs), mine)
 
 
@@ -78,6 +83,7 @@ def _cluster(rng: np.random.Generator) -> Cluster:
 
 def _law(rng: np.random.Generator) -> Law:
     days = np.sort(rng.choice(np.arange(1, LONGEST + 1), int(rng.choice([1, 2, 2, 3])), replace=False)).tolist()
+    days = [1] if rng.random() < 0.15 else days
     weights = rng.choice([0.25, 0.5, 1.0, 2.0], len(days))
     return tuple(zip(days, (weights / weights.sum()).tolist(), strict=True))
 

@@ -58,7 +58,7 @@ def needs_worlds(screened: Screened | None, named: Mapping[str, StatementOfWork]
 def decided_on_worlds(market: MarketAtHand) -> bool:
     """Tell whether a mechanism draws under true reports, or promises truth up to regret alone."""
     mechanism = market.setup.mechanism
-    regret = any(promise_of(mechanism, job.truth) == "up to regret" for job in market.setup.jobs)
+    regret = any(promise_of(mechanism, job.truth, "mixed") == "up to regret" for job in market.setup.jobs)
     return regret or any(played.drew for played in market.outcomes.values())
 
 

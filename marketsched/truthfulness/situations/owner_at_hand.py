@@ -86,7 +86,7 @@ class OwnerAtHand:
     @property
     def promise(self) -> str:
         """The mechanism's promise to jobs like this one, see `promise_of`."""
-        return promise_of(self.market.setup.mechanism, self.truth)
+        return promise_of(self.market.setup.mechanism, self.truth, self.market.setup.table.disclosure)
 
     def check(self, report: StatementOfWork) -> None:
         """Raise InvalidReportError if a report breaks the mechanism's limits."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from marketsched.mechanisms.mechanism import Mechanism, Truthful
+from marketsched.mechanisms.promises import Disclosure, promised
 from marketsched.mechanisms.signals import Signals, observed_duration
 from marketsched.mechanisms.sow import StatementOfWork
 
 
-def promise_of(mechanism: Mechanism, truth: StatementOfWork) -> Truthful:
-    """Return the promise of a mechanism to a job: one of "ex post", "in expectation", "up to regret", "none".
-
-    It is ``truthful`` or, for jobs whose durations are hidden, ``truthful_hidden``.
-    """
-    return mechanism.truthful if durations_seen(mechanism, truth) else mechanism.truthful_hidden
+def promise_of(mechanism: Mechanism, truth: StatementOfWork, market: Disclosure) -> Truthful:
+    """Return what a mechanism promises to a job in such a market, see `promised`."""
+    return promised(mechanism, market, hidden=not durations_seen(mechanism, truth))
 
 
 def durations_seen(mechanism: Mechanism, truth: StatementOfWork) -> bool:
