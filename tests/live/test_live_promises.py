@@ -19,7 +19,7 @@ HIDDEN = f"durations hidden: {TRUTH['in expectation']}"
     [
         ("first-come", {}, "durations hidden: truth is not promised", HIDDEN),
         ("first-come", {"parameters": {"stop_at_loss": True}}, HIDDEN, "truth is not promised"),
-        ("bid-price", {"parameters": {"stop_at_deadline": False}}, HIDDEN, "truth is not promised"),
+        ("bid-price", {"parameters": {"stop_at_deadline": False}}, TRUTH["in expectation"], "truth is not promised"),
         ("posted-price", {}, EVICTED_PAYS, "best for each job, whatever happens"),
         ("posted-price", {"evicted_pay": "nothing"}, TRUTH["up to regret"], EVICTED_PAYS),
     ],
