@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from marketsched.live.slurm import Slurm, SlurmJob
 from marketsched.live.slurm_nodes import Pools
@@ -15,44 +15,11 @@ from marketsched.live.slurm_sides import Action, View, comment_of, statement_in,
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.mechanisms.legal import Amount, check_fields
 
+if TYPE_CHECKING:
+    from marketsched.live.client import LiveClient  # the extra `live`
+
 NOT_FOUND, CONFLICT = 404, 409
 ROUND_S = 60.0  # of a market with a manual clock, whose rounds have no length
-
-
-class MarketCalls(Protocol):
-    """The interface of a market for the bridge; `marketsched.live.client.LiveClient` has it."""
-
-    def market(self) -> dict[str, Any]:
-        """Return round, clock, limits."""
-        ...
-
-    def jobs(self, *, state: str | None = None) -> list[dict[str, Any]]:
-        """Return jobs in order of submission."""
-        ...
-
-    def job(self, job: str) -> dict[str, Any]:
-        """Return a job with its statement of work, ``sow``."""
-        ...
-
-    def submit(
-        self, sow: Mapping[str, Any], *, name: str | None = None, owner: str | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        """Submit a statement of work."""
-        ...
-
-    def arrive(self, job: str, *, signal: Any = ..., key: str | None = None) -> dict[str, Any]:
-        """Report that a job is ready."""
-        ...
-
-    def complete(
-        self, job: str, *, outcome: str = "done", exit_code: int | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        """Report that a job has left its nodes."""
-        ...
-
-    def nodes(self, usable: int, *, held: Sequence[str] = (), removed: Sequence[str] = ()) -> dict[str, Any]:
-        """Remark how many nodes can be used."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -91,7 +58,7 @@ class SlurmActions:
     kinds, and empty on identical nodes.
     """
 
-    def __init__(self, market: MarketCalls, slurm: Slurm, rules: BridgeRules) -> None:
+    def __init__(self, market: LiveClient, slurm: Slurm, rules: BridgeRules) -> None:
         self.market, self.slurm, self.rules = market, slurm, rules
         self.clock = RoundClock()
         self.places: Mapping[str, str] = {}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from marketsched.live.slurm import Slurm, SlurmError
-from marketsched.live.slurm_actions import NOT_FOUND, ROUND_S, BridgeRules, MarketCalls, RoundClock, SlurmActions
+from marketsched.live.slurm_actions import NOT_FOUND, ROUND_S, BridgeRules, RoundClock, SlurmActions
 from marketsched.live.slurm_demand import SlurmNode
 from marketsched.live.slurm_nodes import gpu_types, nodes_by_name
 from marketsched.live.slurm_pairs import decide
@@ -23,24 +23,15 @@ from marketsched.live.slurm_shapes import MEMORY, slurm_shapes
 from marketsched.live.slurm_sides import NONE, Decision, MarketJob, View, name_of, successor
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
+if TYPE_CHECKING:
+    from marketsched.live.client import LiveClient  # the extra `live`
+
 OPEN = ("submitted", "arrived", "running")  # states of jobs that are not gone
 CGROUP = "proctrack/cgroup"
 CONSTRAINED = {
     "SelectType": "cons_tres", "TaskPlugin": "task/cgroup", "ConstrainCores": "yes", "ConstrainDevices": "yes",
 }  # fmt: skip
 LOOKS = 3  # in a row at which Slurm does not know a running job, before it counts as lost
-
-
-class EventSource(Protocol):
-    """Where events come from; `marketsched.live.client.LiveClient` is one."""
-
-    def market(self) -> dict[str, Any]:
-        """Return the market, with ``last_event``."""
-        ...
-
-    def events(self, after: int = 0) -> Iterable[dict[str, Any]]:
-        """Yield the events behind row ``after``, and those to come."""
-        ...
 
 
 class SlurmBridge:
@@ -51,7 +42,7 @@ class SlurmBridge:
 
     def __init__(
         self,
-        market: MarketCalls,
+        market: LiveClient,
         slurm: Slurm,
         rules: BridgeRules | None = None,
         say: Callable[[str], None] = lambda line: None,
@@ -233,7 +224,7 @@ class SlurmBridge:
         self._remark = remark
 
 
-def wake_on_events(market: EventSource, wake: threading.Event) -> threading.Thread:
+def wake_on_events(market: LiveClient, wake: threading.Event) -> threading.Thread:
     """Set ``wake`` at each event of a market, in a thread that ends with the process."""
 
     def follow() -> None:

@@ -14,7 +14,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from marketsched.live.slurm import Slurm, SlurmError
 from marketsched.live.slurm_actions import ROUND_S
@@ -23,22 +23,13 @@ from marketsched.live.slurm_shapes import CPU, GPU, MEMORY, MIB_OF_UNIT
 from marketsched.live.slurm_sides import comment_of
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError, placed
 
+if TYPE_CHECKING:
+    from marketsched.live.client import LiveClient  # the extra `live`
+
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PATIENCE_S = 15.0  # in which the bridge writes the plugin's table
 LEGAL = "--nodes, --ntasks-per-node, --cpus-per-task, --mem, --gres, --constraint, --time, --on or --worth"
-
-
-class Client(Protocol):
-    """What is needed of a market; `marketsched.live.client.LiveClient` is one."""
-
-    def submit(self, sow: Mapping[str, Any], *, name: str | None = None, owner: str | None = None) -> dict[str, Any]:
-        """Submit a statement of work."""
-        ...
-
-    def withdraw(self, job: str) -> dict[str, Any]:
-        """Take a job back."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +100,7 @@ def submit_ways(
     statement: Mapping[str, Any],
     ways: Sequence[Way],
     script: Sequence[str],
-    market: Client,
+    market: LiveClient,
     slurm: Slurm,
     *,
     name: str | None = None,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from marketsched.live.accounts import Account
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import utc_text
 from marketsched.live.job import GONE, LiveJob
-from marketsched.live.journal import Journal
-from marketsched.live.machine import LiveMarket
 from marketsched.live.owner_view import Cursors
 from marketsched.live.principal import Principal
 from marketsched.live.round_end import due
@@ -19,22 +17,14 @@ from marketsched.live.rows import Batch, Row
 from marketsched.live.tokens import Tokens, token_digest
 from marketsched.mechanisms.errors import EventError, UnknownNameError
 
-
-class Host(Protocol):
-    """The members of the service that a turn reads and changes."""
-
-    market: LiveMarket
-    journal: Journal
-    clock: Clock
-    last_seq: int
-    tokens: Tokens
-    cursors: Cursors
+if TYPE_CHECKING:
+    from marketsched.live.kept_market import KeptMarket
 
 
 class Turn:
     """The effect of one request on the market; for the thread of the service only."""
 
-    def __init__(self, service: Host, batch: Batch) -> None:
+    def __init__(self, service: KeptMarket, batch: Batch) -> None:
         self._service, self._batch = service, batch
         self.market = service.market
         self.journal = service.journal
