@@ -1,6 +1,7 @@
 from . import configuration as configuration
 from . import job_list as job_list
 from . import json_lines as json_lines
+from . import json_schema as json_schema
 from . import mechanism_choice as mechanism_choice
 from . import mechanism_text as mechanism_text
 from . import mixtures as mixtures

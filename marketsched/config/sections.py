@@ -188,12 +188,16 @@ def read_workload(x: object) -> Any:
     if "kind" not in x:
         raise PydanticCustomError("union_tag_not_found", "which", legal)
     try:
-        kind, maker = x["kind"], get("workload", x["kind"])
+        return workload_class(x["kind"]).model_validate(x)
     except UnknownNameError:
         raise PydanticCustomError("union_tag_invalid", "which", {**legal, "tag": x["kind"]}) from None
-    if inspect.isclass(maker) and issubclass(maker, WorkloadSection):
-        return maker.model_validate(x)
-    return _RegisteredWorkload.of(kind).model_validate(x)
+
+
+def workload_class(name: str) -> Any:
+    """Return the class of the sections ``workload`` of a kind; UnknownNameError if there is none of that name."""
+    maker = get("workload", name)
+    of_its_own = inspect.isclass(maker) and issubclass(maker, WorkloadSection)
+    return maker if of_its_own else _RegisteredWorkload.of(name)
 
 
 RegisteredWorkload = Annotated[Any, PlainValidator(read_workload)]

@@ -35,12 +35,8 @@ _ONE_TASK = threading.Lock()  # a worker may have several threads; a task has it
 def connected(address: str) -> Iterator[Cluster]:
     """Give the workers of the scheduler at ``address``.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no address, or the extra is not installed.
-    SweepError
-        If the scheduler does not answer within seconds.
+    Raises InvalidParameterError if it is no address, or the extra is not installed, and SweepError if the scheduler
+    does not answer within seconds.
     """
     if not re.fullmatch(r"(tcp|tls)://[^\s/]+:\d+/?", address):
         raise InvalidParameterError(f"scheduler = {address!r}: expected an address as in tcp://10.0.0.1:8786")
@@ -133,13 +129,7 @@ def _travelling() -> Callable[[bytes, dict[str, str], dict[str, str]], Any]:
 
 
 def perform(work: bytes, code: Mapping[str, str], files: Mapping[str, str]) -> Any:
-    """Return the result of a task on a worker, where ``files`` of mechanisms have to have these digests.
-
-    Raises
-    ------
-    SweepError
-        If the worker has other code, or other files.
-    """
+    """Return the result of a task on a worker; SweepError if it has other code, or files with other digests."""
     with _ONE_TASK:
         for name, digest in files.items():
             if files_in_use().get(name) == digest:

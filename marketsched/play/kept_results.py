@@ -96,16 +96,9 @@ def _digest(path: Path) -> str:
 
 
 def run_key(scenario: str, seed: int, optimum: bool) -> str:
-    """Return the name a run is kept under: a hash of its resolved scenario, the code and the seed.
+    """Return the name a run is kept under: a hash of its scenario (`canonical`), its seed and the code.
 
-    Parameters
-    ----------
-    scenario : str
-        The resolved scenario, as :func:`canonical` writes it.
-    seed : int
-        Root of all randomness.
-    optimum : bool
-        Whether a cluster run looks for the best fixed allocation.
+    ``optimum``: whether a cluster run looks for the best fixed allocation.
     """
     parts = {"scenario": scenario, "seed": seed, "optimum": optimum, "code": {**fingerprint(), **own_files(scenario)}}
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
@@ -117,14 +110,7 @@ def canonical(data: Any) -> str:
 
 
 class KeptResults:
-    """The results of one question's finished tasks.
-
-    Parameters
-    ----------
-    folder : path
-        Holds a folder for each question; made with the first result.
-    question : mapping
-        All that results depend on, as plain data.
+    """The results of one question's finished tasks: in ``folder`` one folder for each question, which is plain data.
 
     Examples
     --------

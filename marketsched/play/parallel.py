@@ -27,19 +27,9 @@ Where = str | Executor  # address of a Dask scheduler, or any executor of `concu
 def workers_for(workers: int, executor: Where | Workers | None, needs: object = None) -> Iterator[Workers | None]:
     """Give what several calls of `run_many` take as ``executor``, so that workers are started once for all of them.
 
-    Parameters
-    ----------
-    workers, executor
-        As of `run_many`. One worker without an executor: None, all is done in this process.
-    needs : object
-        As of `Processes`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``executor`` is none, or its address is none.
-    SweepError
-        If the cluster does not answer, or no process can be started.
+    One worker without an executor: None, all is done in this process. Parameters are those of `run_many` and
+    `Processes`. Raises InvalidParameterError if ``executor`` is none, or its address is none, and SweepError if the
+    cluster does not answer, or no process can be started.
     """
     if isinstance(executor, str):
         with connected(executor) as cluster:
@@ -65,7 +55,7 @@ def run_many(
 ) -> Generator[tuple[T, R], None, None]:
     """Run ``function(task)`` for every task; give each with its result as it is finished.
 
-    Closing the iterator, or an error where it is used, ends what still runs.
+    Closing the iterator, or an error where it is used, ends what still runs. What ``function`` raises is raised.
 
     Parameters
     ----------
@@ -76,17 +66,10 @@ def run_many(
     workers : int
         Processes, >= 1; one: this process. Not used with an executor.
     executor : str or concurrent.futures.Executor, optional
-        The address of a Dask scheduler, as in ``"tcp://10.0.0.1:8786"``, whose workers may die; or an
-        executor, which the caller ends; or what `workers_for` gives.
+        The address of a Dask scheduler, as in ``"tcp://10.0.0.1:8786"``; an executor, which the caller ends; or what
+        `workers_for` gives, and errors as there.
     kept : KeptResults, optional
         Where results are kept as they come; those that are there already are given first.
-
-    Raises
-    ------
-    InvalidParameterError, SweepError
-        As of `workers_for` and `Workers.run`.
-    Exception
-        What ``function`` raises.
     """
     earlier = {} if kept is None else kept.read()
     missing = [task for task in tasks if repr(task) not in earlier]

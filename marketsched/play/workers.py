@@ -39,13 +39,7 @@ def cores() -> int:
 
 
 class Workers:
-    """Workers of an executor, which the caller ends.
-
-    Parameters
-    ----------
-    executor : concurrent.futures.Executor
-        Of any kind.
-    """
+    """Workers of an executor of `concurrent.futures`, which the caller ends."""
 
     at_once = 1000  # tasks that the executor knows of at a time
     most_deaths = 1  # of workers with the same task
@@ -60,23 +54,9 @@ class Workers:
         """Run ``function(task)`` for every task; give each with its result as it is finished.
 
         Of the tasks that were under way when a worker died each is tried again alone, at the end: so it is known which
-        one ends its workers. Closing the iterator, or an error where it is used, ends what still runs.
-
-        Parameters
-        ----------
-        function : function of one task
-            Found by its name in the workers, as are tasks and results on their way.
-        tasks : sequence
-            In the order in which they are begun.
-        died : function of one task, optional
-            What stands for the result of a task that ended all its workers; None: an error.
-
-        Raises
-        ------
-        SweepError
-            If workers cannot be started, are lost or run other code, or died with a task and there is no ``died``.
-        Exception
-            What ``function`` raises.
+        one ends its workers; ``died`` makes its result, else it is an error. Closing the iterator, or an error where it
+        is used, ends what still runs. What ``function`` raises is raised, and SweepError if workers cannot be started,
+        are lost or run other code.
         """
         waiting, alone = deque(tasks), deque[tuple[T, int]]()
         running: dict[Future[R], tuple[T, int]] = {}
@@ -132,14 +112,9 @@ class Workers:
 
 
 class Processes(Workers):
-    """Processes on this machine; they are started at once, and stay until the end of a ``with`` block.
+    """``count`` processes on this machine; they are started at once, and stay until the end of a ``with`` block.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    needs : object
-        Found by its name in the workers as soon as they start: a function of the module that tasks need.
+    ``needs``, a function of the module that tasks need, is found by its name in each as soon as it starts.
     """
 
     most_deaths = MOST_DEATHS

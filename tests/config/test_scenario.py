@@ -100,6 +100,20 @@ def test_a_built_in_scenario_round_trips(name):
     assert Scenario.from_dict(parse_yaml(scenario.to_yaml(), "x")) == scenario
 
 
+def test_the_schema_takes_the_built_in_scenarios_and_no_slip():
+    jsonschema = pytest.importorskip("jsonschema")
+    from marketsched.config.json_schema import scenario_schema
+
+    schema = scenario_schema()
+    legal = jsonschema.Draft202012Validator(schema)
+    for name in scenario_names():
+        assert legal.is_valid(json.loads(json.dumps(parse_yaml(built_in_text(name), name), default=str))), name
+    workload = {"kind": "synthetic-pipelines", "recurring_jobs": 4}
+    for slip in ({"mechanism": {"epsilonn": 1}}, {"workload": {**workload, "recurring_jobs": "four"}}, {"owner": {}}):
+        assert legal.is_valid({"name": "x", "workload": workload})
+        assert not legal.is_valid({"name": "x", "workload": workload, **slip}), slip
+
+
 def test_a_resolved_scenario_keeps_what_was_left_open():
     scenario = Scenario.from_dict(TINY)
     again = Scenario.from_dict(parse_yaml(scenario.to_yaml(), "x"))

@@ -138,6 +138,7 @@ def test_scenarios_are_listed_and_shown(here):
         "synthetic-pipelines",
     ]
     (here / "saturated").write_text("a file that does not hide the scenario of its name")
+    assert json.loads(call("scenarios", "--schema").stdout)["required"] == ["name"]
     shown = call("scenarios", "saturated")
     assert shown.stdout.startswith("# ") and "capacity: 66" in shown.stdout
     unknown = call("scenarios", "saturation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +20,16 @@ def scenarios(
             help="Print this one as YAML; of a log with requests: the cluster it needs.", show_default=False
         ),
     ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a scenario, for editors.")] = False,
 ) -> None:
     """List the built-in scenarios, or print one. Those that installed packages add are listed, too.
 
     Of a log of Slurm (ReqTRES), PBS or Kubernetes, a scenario is proposed: the kinds of nodes that its jobs had.
     """
     with one_line_errors():
+        if schema:
+            typer.echo(json.dumps(config.json_schema.scenario_schema(), indent=1))
+            return
         if name is not None:
             if name not in config.scenario_file.scenario_names() and Path(name).is_file():
                 text = config.proposed_cluster.proposed_scenario(Path(name))

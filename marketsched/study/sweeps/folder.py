@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError, SweepError
 from marketsched.play.kept_results import difference, fingerprint
@@ -27,45 +27,27 @@ OURS = {LOCK, RUNS, TABLE, META, INCOMPLETE}
 
 
 def check_sweep_target(folder: Path) -> None:
-    """Refuse a folder that no sweep, or a sweep of other code, has filled.
-
-    Raises InvalidParameterError if it is a file, holds something else, or was filled by other versions.
-    """
+    """Raise InvalidParameterError if a folder is a file, holds something else, or was filled by other versions."""
     if folder.exists() and not folder.is_dir():
         raise InvalidParameterError(f"{folder} is not a folder: expected a new folder, or one of a sweep")
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if META not in names:
         ours = {name for name in names if name in OURS or name.startswith(PART)} if LOCK in names else set()
-        if names - ours:  # `runs` may be the user's own; a sweep locks first
-            raise InvalidParameterError(
-                f"{folder} holds {min(names - ours)} and no {META}: expected a new or empty folder"
-            )
+        if foreign := names - ours:  # `runs` may be the user's own; a sweep locks first
+            raise InvalidParameterError(f"{folder} holds {min(foreign)} and no {META}: expected a new or empty folder")
         return
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        known = meta["kind"] == KIND, int(meta["format"]), dict(meta["versions"])
+        ours_, form, versions = meta["kind"] == KIND, int(meta["format"]), dict(meta["versions"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        known = False, 0, {}
-    if not known[0]:
+        ours_, form, versions = False, 0, {}
+    if not ours_:
         raise InvalidParameterError(f"{folder} holds other results than a sweep's: expected a new folder")
-    differs = f"format {known[1]} (here {FORMAT})" if known[1] != FORMAT else difference(fingerprint(), known[2])
+    differs = f"format {form} (here {FORMAT})" if form != FORMAT else difference(fingerprint(), versions)
     if differs is not None:
         raise InvalidParameterError(
             f"{folder} holds a sweep made with {differs}: expected the same versions, or a new folder"
         )
-
-
-class RunState(NamedTuple):
-    """The data kept in memory of a finished run; its figures stay on the disk until the table is made."""
-
-    status: str
-    error: str | None
-    seconds: float
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> RunState:
-        """Return what there is to remember of a record."""
-        return cls(record["status"], record.get("error"), record["seconds"])
 
 
 class SweepFolder:
@@ -73,13 +55,6 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._runs = path / RUNS
-
-    def prepare(self) -> None:
-        """Make the folder of runs, and remove half-written files of a killed sweep."""
-        self._runs.mkdir(exist_ok=True)
-        for path in (*self.path.glob(f"{PART}*"), *self._runs.glob(f"{PART}*")):
-            path.unlink()
 
     def record(self, key: str) -> dict[str, Any] | None:
         """Return the record of a run; None if there is none, or a damaged one."""
@@ -88,60 +63,65 @@ class SweepFolder:
             return dict(record) if is_record(record, key) else None
         return None
 
-    def finished(self, keys: Iterable[str]) -> dict[str, RunState]:
-        """Return the states of the runs that are finished, by key."""
-        there = {path.name for path in os.scandir(self._runs)}
+    def finished(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the finished runs by key, without their figures, which stay on the disk."""
+        there = {path.name for path in os.scandir(self.path / RUNS)}
         records = ((key, self.record(key)) for key in keys if self._file(key).name in there)
-        return {key: RunState.of(record) for key, record in records if record is not None}
+        return {key: without_figures(record) for key, record in records if record is not None}
 
     def keep(self, key: str, text: str) -> None:
         """Write the record of a finished run."""
-        self.write(self._file(key), lambda path: path.write_text(text, encoding="utf-8"))
+        self.write(self._file(key), text)
 
     def _file(self, key: str) -> Path:
-        return self._runs / f"{key}.json"
+        return self.path / RUNS / f"{key}.json"
 
     def manifest(self, data: Mapping[str, Any]) -> None:
-        """Write the manifest: what makes the folder that of a sweep."""
+        """Write the manifest, which makes the folder that of a sweep."""
         text = json.dumps(plain({"kind": KIND, "format": FORMAT, **data}), indent=1, ensure_ascii=False)
-        self.write(self.path / META, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        self.write(self.path / META, text + "\n")
 
     def mark(self, text: str | None) -> None:
         """Mark the folder as incomplete, or with None as complete."""
         if text is None:
             (self.path / INCOMPLETE).unlink(missing_ok=True)
         else:
-            self.write(self.path / INCOMPLETE, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+            self.write(self.path / INCOMPLETE, text + "\n")
 
-    def write(self, target: Path, fill: Callable[[Path], Any]) -> None:
-        """Let ``fill`` write a file, and move it to ``target`` whole; SweepError if the disk does not take it."""
+    def write(self, target: Path, fill: str | Callable[[Path], Any]) -> None:
+        """Write a file whole, a text or what ``fill`` writes; SweepError if the disk does not take it."""
         try:
             with whole_file(target) as partial:
-                fill(partial)
+                partial.write_text(fill, encoding="utf-8") if isinstance(fill, str) else fill(partial)
         except OSError as error:
             raise SweepError(f"{target}: {error.strerror or error}: finished runs are kept") from None
 
 
+def without_figures(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is remembered of a finished run: its status, error and seconds."""
+    return {key: record.get(key) for key in ("status", "error", "seconds")}
+
+
 @contextmanager
 def open_folder(path: Path) -> Iterator[SweepFolder]:
-    """Give the folder of a sweep, locked; it is made if it is not there.
+    """Give the folder of a sweep, locked and without half-written files; it is made if it is not there.
 
     Raises InvalidParameterError if `check_sweep_target` raises it; nothing is written then. Raises SweepError if
     another sweep uses it, or it cannot be written.
     """
     check_sweep_target(path)
-    folder = SweepFolder(path)
     with ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((path / LOCK).open("a+", encoding="utf-8"))
-            _lock(lock, path)
+            _lock(stack.enter_context((path / LOCK).open("a+", encoding="utf-8")), path)
             check_sweep_target(path)  # the one who had it may have changed it
-            folder.prepare()
+            (path / RUNS).mkdir(exist_ok=True)
+            for left in (*path.glob(f"{PART}*"), *(path / RUNS).glob(f"{PART}*")):
+                left.unlink()
         except OSError as error:
             reason = error.strerror or error
             raise SweepError(f"{path} cannot be written: {reason}: expected a folder that can") from None
-        yield folder
+        yield SweepFolder(path)
 
 
 def _lock(lock: Any, path: Path) -> None:

@@ -243,25 +243,11 @@ def runs_of(
 ) -> list[SweepRun]:
     """Return the runs of a sweep in the order of its table: cases as in the file, seeds inside each.
 
-    Parameters
-    ----------
-    spec : SweepSpec
-        Scenarios, changes, seeds.
-    folder : path
-        Where files named in the sweep are looked for.
-    source : str
-        What to call the sweep in an error line.
-    changes : sequence of str
-        Made in every scenario first, as ``--set`` of `marketsched run`.
-    first_seed : int
-        Added to every seed.
+    Files named in the sweep are looked for in ``folder``; ``source`` is its name in an error line. ``changes`` are made
+    in every scenario first, as by ``--set`` of `marketsched run`; ``first_seed`` is added to every seed.
 
-    Raises
-    ------
-    InvalidParameterError, UnknownNameError
-        If a scenario, a place or a value is at fault; the message names the case.
-    OSError
-        If a scenario file cannot be read.
+    Raises InvalidParameterError or UnknownNameError if a scenario, a place or a value is at fault; the message names
+    the case. Raises OSError if a scenario file cannot be read.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ from marketsched.play.kept_results import fingerprint
 from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import Processes, Workers, cores
 from marketsched.results.result import Result, load
-from marketsched.study.sweeps.folder import TABLE, RunState, SweepFolder, check_sweep_target, open_folder
+from marketsched.study.sweeps.folder import TABLE, SweepFolder, check_sweep_target, open_folder, without_figures
 from marketsched.study.sweeps.records import FAILED, SweepTask, killed, perform
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
 from marketsched.study.sweeps.table import arrow_table, sweep_rows
@@ -37,11 +37,7 @@ Progress = Callable[[int, int, str], None]  # runs finished, runs in all, what t
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How a sweep ended.
-
-    ``runs``: how many different runs it has; ``made`` of them were made this time; ``failed``: the
-    keys of those that ended with an error, and the errors. ``complete`` is False if it was
-    interrupted: the table then holds the runs that were finished. ``result`` is the content of the folder.
+    """How a sweep ended; if it was interrupted, it is not ``complete``, and the table holds the finished runs.
 
     Examples
     --------
@@ -49,10 +45,10 @@ class SweepResult:
     """
 
     out: Path
-    runs: int
+    runs: int  # different ones
     finished: int
-    made: int
-    failed: Mapping[str, str]
+    made: int  # this time
+    failed: Mapping[str, str]  # errors, by the keys of the runs
     complete: bool
     seconds: float
 
@@ -70,15 +66,7 @@ class SweepResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the errors as plain data."""
-        return {
-            "out": str(self.out),
-            "runs": self.runs,
-            "finished": self.finished,
-            "made": self.made,
-            "failed": dict(self.failed),
-            "complete": self.complete,
-            "seconds": self.seconds,
-        }
+        return {**asdict(self), "out": str(self.out)}
 
 
 @renamed(jobs="workers")
@@ -194,22 +182,19 @@ class _Work:
         self.unique = {run.key: run for run in runs}  # two cases may come to the same
         self.states = folder.finished(self.unique)
         self._progress = progress
-        self._made = self._failed = 0
+        self._made = self._bad = 0
 
     def open_tasks(self, retry_failed: bool, data: str | PathLike[str] | None) -> list[SweepTask]:
         """Return a task for every run that is to be made."""
         if retry_failed:
-            self.states = {key: state for key, state in self.states.items() if state.status != FAILED}
+            self.states = {key: state for key, state in self.states.items() if state["status"] != FAILED}
         asked = None if data is None else str(Path(data).absolute())
-        return [
-            SweepTask(key, run.case.text, run.seed, run.optimum, asked)
-            for key, run in self.unique.items()
-            if key not in self.states
-        ]
+        missing = {key: run for key, run in self.unique.items() if key not in self.states}
+        return [SweepTask(key, run.case.text, run.seed, run.optimum, asked) for key, run in missing.items()]
 
     def begin(self) -> None:
         """Mark the folder as that of a sweep that is not finished: table and manifest change one by one."""
-        self._failed = sum(state.status == FAILED for state in self.states.values())
+        self._bad = len(self._failed())
         self.folder.mark("runs are missing: start the sweep again to go on")
         self.folder.manifest(self._about())
 
@@ -220,9 +205,9 @@ class _Work:
         with closing(stream):
             for task, text in stream:
                 self.folder.keep(task.key, text)
-                self.states[task.key] = RunState.of(json.loads(text))
+                self.states[task.key] = without_figures(json.loads(text))
                 self._made += 1
-                self._failed += self.states[task.key].status == FAILED
+                self._bad += self.states[task.key]["status"] == FAILED
                 self._tell(left.words(self._made, self._made + len(self.unique) - len(self.states)))
 
     def end(self, begin: float, interrupted: bool) -> SweepResult:
@@ -239,17 +224,16 @@ class _Work:
         self.folder.manifest({**self._about(), **self._outcome(complete)})
         still = f"{len(self.states)} of {len(self.unique)} runs are finished; start the sweep again to go on"
         self.folder.mark(None if complete else still)
-        failed = {key: state.error or "" for key, state in self._in_order() if state.status == FAILED}
-        seconds = round(time.perf_counter() - begin, 3)
-        return SweepResult(self.folder.path, len(self.unique), len(self.states), self._made, failed, complete, seconds)
+        seconds, finished = round(time.perf_counter() - begin, 3), len(self.states)
+        return SweepResult(self.folder.path, len(self.unique), finished, self._made, self._failed(), complete, seconds)
+
+    def _failed(self) -> dict[str, str]:
+        states = ((key, self.states[key]) for key in self.unique if key in self.states)
+        return {key: state["error"] or "" for key, state in states if state["status"] == FAILED}
 
     def _tell(self, what: str) -> None:
         if self._progress is not None:
-            failed = f", {self._failed} failed" if self._failed else ""
-            self._progress(len(self.states), len(self.unique), what + failed)
-
-    def _in_order(self) -> list[tuple[str, RunState]]:
-        return [(key, self.states[key]) for key in self.unique if key in self.states]
+            self._progress(len(self.states), len(self.unique), what + (f", {self._bad} failed" if self._bad else ""))
 
     def _about(self) -> dict[str, Any]:
         """Return what is known before the first run: versions, seeds, scenarios."""
@@ -268,10 +252,9 @@ class _Work:
     def _outcome(self, complete: bool) -> dict[str, Any]:
         """Return what became of the runs, with their durations."""
         made = []
-        for key, state in self._in_order():
-            run = self.unique[key]
-            error = {"error": state.error} if state.status == FAILED else {}
-            about = {"run": key, "case": run.case.number, "seed": run.seed, "status": state.status}
-            made.append({**about, **error, "seconds": state.seconds})
-        failed = sum("error" in run for run in made)
+        for key, run in self.unique.items():
+            if key in self.states:
+                state = {name: value for name, value in self.states[key].items() if value is not None}
+                made.append({"run": key, "case": run.case.number, "seed": run.seed, **state})
+        failed = len(self._failed())
         return {"complete": complete, "done": len(made) - failed, "failed": failed, "durations": made}
