@@ -64,7 +64,7 @@ class MechanismsKind(ResultKind):
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         rival, asked = rival_of(meta), question_of(rows, meta)
         words = windows_words(result.runs, asked, rival.labels[0] if rival.column == "over_rival" else None, meta)
-        said = [f"{asked} is {words}." if words else "", truth_sentence(rows, meta)]
+        said = [f"{asked} is {words}." if words else "", str(meta.get("values", "")), truth_sentence(rows, meta)]
         more = [*(each for each in said if each), *versus_sentences(result)]
         head = answer_head(answer_of(rows, meta), more, about, recorded_sentences(result))
         log, more_of_log = log_remarks(meta)
@@ -74,6 +74,7 @@ class MechanismsKind(ResultKind):
             *warnings_of(meta),
             head,
             table_of(rows, MECHANISM, _main_columns(meta)),
+            *_values_view(result),
             *owners_view(rows),
             *waits_view(result),
             *versus_view(result),
@@ -100,6 +101,27 @@ class MechanismsKind(ResultKind):
             found["gantt"] = results.schedules_figure.gantt_figure(shown, about, title)
         found["bounds"] = bounds_figure(result)
         return found
+
+
+def _values_view(result: Result) -> list[Any]:
+    """Return the differences of each mechanism under each rule of value; nothing without them."""
+    if "values" not in result.tables:
+        return []
+    table, rival = result.tables["values"], rival_of(result.meta)
+    rules = list(dict.fromkeys(table["rule"]))
+    rows = [
+        {"mechanism": name, **own.set_index("rule").to_dict("index")}
+        for name, own in table.groupby("mechanism", sort=False)
+    ]
+    columns = [Column(rule.replace(", ", ",\n"), partial(_under, rule, rival.column)) for rule in rules]
+    return [
+        Text(f"\nover {rival.name} under each rule of value, points", style="dim"),
+        table_of(rows, MECHANISM, columns),
+    ]
+
+
+def _under(rule: str, column: str, row: Mapping[str, Any]) -> str:
+    return share_difference(row[rule], column)
 
 
 def answer_head(answer: str, more: Sequence[str], about: str, before: Sequence[str] = ()) -> Text:

@@ -67,6 +67,13 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Of a log: under six rules of value; does the lead hold? Six times as long.",
+        ),
+    ] = False,
     against: Annotated[
         str | None,
         typer.Option(
@@ -172,6 +179,7 @@ def compare(
             if plan.is_long and scheduler is None:  # how many a cluster plays at a time is not known here
                 _say_what_it_takes(plan)
         options["keep"] = folder.parent / KEPT
+        options |= {"values": True} if values else {}
         found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
         finish(found, folder, force, as_json, details)
 
@@ -197,6 +205,10 @@ def _compare(
     options: dict[str, Any],
 ) -> Result:
     with progress_bar() as tell:
+        if options.pop("values", False):
+            if over is not None:
+                raise InvalidParameterError("--values", legal="without --over")
+            return comparisons.value_rules.compare_values(base, names, runs, seed, progress=tell, **options)
         if over is None:
             return comparisons.comparing.compare(base, names, runs, seed, progress=tell, **options)
         key, values = config.scenario_file.values_over(over)

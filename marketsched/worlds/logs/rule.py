@@ -56,8 +56,8 @@ class LogRule:
         runs of the same user and executable took (where one is unknown: of the same user and width, then of the
         same width, then of all); or, ``recurring``, also when the run will come, from earlier ones of its user's
         executable, with all other runs left out. Auto: requested, where at least half of the runs say so, else past.
-    classes : "auto", "queue", "requested" or "drawn"
-        Where classes come from; auto: the first of the three that the log has.
+    classes : "auto", "queue", "requested", "drawn" or "equal"
+        Where classes come from; auto: the first of the three that the log has; equal: every job is of the middle one.
     round_seconds : float, optional
         Length of a round; None: as of `round_length.chosen_length`.
     max_hours : float, optional
@@ -87,7 +87,7 @@ class LogRule:
     name: Literal["lognormal-classes"] = "lognormal-classes"
     durations: Literal["hidden", "revealed"] = "hidden"
     law: Literal["auto", "requested", "past", "recurring"] = "auto"
-    classes: Literal["auto", "queue", "requested", "drawn"] = "auto"
+    classes: Literal["auto", "queue", "requested", "drawn", "equal"] = "auto"
     round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
     max_hours: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None
     spread: Annotated[float, Finite("[0, 5]")] = 0.7
@@ -137,6 +137,8 @@ class LogRule:
             If the rule needs a source that the log does not have.
         """
         drawn = np.searchsorted(np.cumsum(SHARES[:2]), rng.random(len(runs)), side="right")
+        if self.classes == "equal":
+            return np.ones(len(runs), np.int64), "equal"
         urgency, requested = runs["urgency"].to_numpy(), runs["requested_s"]
         queued = runs["queue"].nunique() > 1
         if self.classes in ("auto", "queue") and (urgency >= 0).any():
