@@ -68,7 +68,7 @@ def compare_values(
             break
     parts = []
     for name, result in zip(VALUE_RULES, found, strict=False):
-        kept = [each for each in result.summary if each.startswith(COLUMNS)]
+        kept = [each for each in result.summary if str(each).startswith(COLUMNS)]
         parts.append(result.summary[kept].assign(rule=name))
     table = pd.concat(parts, ignore_index=True)
     table.insert(0, "rule", table.pop("rule"))

@@ -109,7 +109,7 @@ def _values_view(result: Result) -> list[Any]:
         return []
     table, rival = result.tables["values"], rival_of(result.meta)
     rules = list(dict.fromkeys(table["rule"]))
-    rows = [
+    rows: list[Any] = [
         {"mechanism": name, **own.set_index("rule").to_dict("index")}
         for name, own in table.groupby("mechanism", sort=False)
     ]
