@@ -1,23 +1,24 @@
 """Statements of work as JSON or YAML, and back.
 
-The form is that of the replay contract: ``concurrency``, ``value`` (``kind``: ``table``,
-``deadline``, ``linear``, ``falling`` or ``rank``) and ``requirements``, a list of ``arrival``, ``duration``,
-``probability`` and, where it is not the duration, ``signal`` (null: durations hidden). On a cluster it is ``value``,
-``arrival``, ``shapes`` and, where durations are hidden, ``revealed: false``.
+The form is that of the replay contract, `NodesStatement`; on a cluster it is `ShapedStatement`. These types are its one
+description: they check what is read, and make its JSON Schema (`marketsched.config.ranges_schema`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Field, PlainValidator, StrictBool, WithJsonSchema, create_model
 
 from marketsched.config.cluster_section import shapes_from_data
-from marketsched.mechanisms.errors import InvalidReportError, placed, shown
-from marketsched.mechanisms.law import THE_DURATION, Point, Requirement
-from marketsched.mechanisms.legal import Whole
+from marketsched.config.ranges_schema import RangesSchema
+from marketsched.config.strict_yaml import Strict, validated
+from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError, placed, shown
+from marketsched.mechanisms.law import THE_DURATION, Point
+from marketsched.mechanisms.legal import Amount, Natural, Positive, Share, Whole
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import (
@@ -27,20 +28,146 @@ from marketsched.mechanisms.values import (
     RankValue,
     TableValue,
     ValueCurve,
-    check_rank,
 )
 
 MOST_DIGITS = 30  # of a time given as text
 LAST_ROUND = 10_000_000  # no time beyond it is read: a slip of the pen would ask for gigabytes
 
-_OF_A_ROW = {"arrival", "duration", "probability"}
-_VALUE_FIELDS: dict[str, tuple[str, ...]] = {
-    "table": ("values",),
-    "deadline": ("value", "deadline"),
-    "linear": ("value", "from", "slope", "deadline"),
-    "falling": ("value", "from", "half", "deadline"),
-    "rank": ("rank", "deadline"),
+Said = TypeVar("Said", bound=BaseModel)
+Round = Annotated[int, Whole(1, LAST_ROUND)]
+Time = Annotated[int, Whole(0, LAST_ROUND)]
+
+
+def _times(values: object) -> dict[int, Any]:
+    """Return a table with whole-number keys; in JSON the keys are strings."""
+    if not isinstance(values, Mapping):
+        raise ValueError("an object {completion time: value}")
+    table: dict[int, Any] = {}
+    for key, value in values.items():
+        # Longer than any legal time, a text is no number: Python refuses to read one of thousands of digits.
+        digits = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) <= MOST_DIGITS
+        time = int(key) if digits else key
+        if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time <= LAST_ROUND:
+            raise InvalidReportError(f"has the key {shown(key)}", legal=f"completion times in [0, {LAST_ROUND}]")
+        if time in table:
+            raise InvalidReportError(f"lists the completion time {time} twice")
+        table[time] = value
+    return table
+
+
+class _Curve(Strict):
+    """A value curve as data; its fields are those of the curve, in their order."""
+
+    made: ClassVar[Callable[..., ValueCurve]]
+
+    def curve(self) -> ValueCurve:
+        """Return the value curve."""
+        return type(self).made(*(getattr(self, name) for name in type(self).model_fields if name != "kind"))
+
+
+def _curve(kind: str, made: Callable[..., Any], **fields: Any) -> type[_Curve]:
+    of_kind: Any = {"kind": (Literal[kind], ...), **{name: (legal, ...) for name, legal in fields.items()}}
+    found: type[_Curve] = create_model(f"{kind}-value", __base__=_Curve, **of_kind)
+    found.made = staticmethod(made)
+    return found
+
+
+_CURVES = {
+    "table": _curve("table", TableValue, values=Annotated[dict[Any, Amount], BeforeValidator(_times)]),
+    "deadline": _curve("deadline", DeadlineValue, value=Amount, deadline=Time),
+    "linear": _curve("linear", LinearValue, value=Amount, **{"from": Time}, slope=Amount, deadline=Time),
+    "falling": _curve("falling", FallingValue, value=Amount, **{"from": Time}, half=Positive, deadline=Time),
 }
+_RANKED = {**_CURVES, "rank": _curve("rank", RankValue.of, rank=Annotated[int, Whole(1, 9)], deadline=Time)}
+
+
+def _value(curves: Mapping[str, type[_Curve]]) -> Any:
+    """Return the type of a value curve of one of these kinds."""
+
+    def read(x: object) -> _Curve:
+        if not isinstance(x, Mapping):
+            raise ValueError("an object with a kind")
+        kind = x.get("kind")
+        if not isinstance(kind, str) or kind not in curves:
+            legal = f"one of {', '.join(curves)}" if kind != "rank" else "a rank only of jobs on identical nodes"
+            if "kind" not in x:
+                raise InvalidReportError("is missing", place="kind", legal=legal)
+            raise InvalidReportError(place="kind", value=kind, legal=legal)
+        return curves[kind].model_validate(x)
+
+    schemas = [curve.model_json_schema(schema_generator=RangesSchema) for curve in curves.values()]
+    return Annotated[Any, PlainValidator(read), WithJsonSchema({"anyOf": schemas})]
+
+
+def _signal(x: object) -> Any:
+    if isinstance(x, (Mapping, list, bool)):
+        raise ValueError("a number, a string or null")
+    return x
+
+
+def _no_cost(x: object) -> int:
+    if isinstance(x, bool) or x != 0:
+        raise ValueError("0, or nothing: durations in requirements are those of runs that save their work")
+    return 0
+
+
+_SIGNAL = {
+    "anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}],
+    "description": "What the platform sees when the job is ready: the duration, if left out; null: nothing.",
+}
+_DURATIONS = {
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]
+}
+_SHAPE = {  # read by `shapes_from_data`
+    "type": "object",
+    "properties": {
+        "each": {"type": "object", "additionalProperties": {"type": "number"}, "description": "A task's, by resource."},
+        "on": {"type": "object", "additionalProperties": _DURATIONS, "description": "Rounds by kind of node."},
+        "tasks": {"type": "integer", "minimum": 1},
+        "per_node": {"type": "integer", "minimum": 1},
+        "worth": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "law": {"type": "array", "items": {"type": "number"}, "description": "Probabilities, one for each duration."},
+    },
+    "required": ["each", "on"],
+}
+
+
+class Case(Strict):
+    """One case of the law of a job: what may happen, and how likely it is."""
+
+    arrival: Round
+    duration: Round
+    probability: Share
+    signal: Annotated[Any, PlainValidator(_signal), WithJsonSchema(_SIGNAL)] = Field(
+        default_factory=lambda: THE_DURATION
+    )
+
+
+class Checkpoint(Strict):
+    """How often a run saves its work; what that takes is in the durations."""
+
+    every: Round
+    cost: Annotated[Any, PlainValidator(_no_cost), WithJsonSchema({"const": 0})] = 0
+
+
+class NodesStatement(Strict):
+    """A statement of work in a market of identical nodes."""
+
+    concurrency: Annotated[int, Whole(1, LAST_ROUND)]
+    value: _value(_RANKED)  # type: ignore[valid-type]
+    requirements: Annotated[list[Case], Field(json_schema_extra={"minItems": 1})]
+    restarts: StrictBool = Field(True, description="False: a run that was taken back cannot start again.")
+    patience: Natural | None = Field(None, description="Rounds to wait for a start, where patience is sold.")
+    checkpoint: Checkpoint | None = None
+
+
+class ShapedStatement(Strict):
+    """A statement of work on a cluster, with the ways to run: any of them will do."""
+
+    value: _value(_CURVES)  # type: ignore[valid-type]
+    arrival: Round
+    shapes: Annotated[Any, WithJsonSchema({"type": "array", "items": _SHAPE, "minItems": 1})]
+    revealed: StrictBool = Field(True, description="Whether the case of the law is seen at arrival.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +196,7 @@ class ReadOnce(dict[str, Any]):
 
 
 def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) -> StatementOfWork:
-    """Return the statement of work that ``fields`` describes, as submitted in round ``birth``.
-
-    Parameters
-    ----------
-    birth : int
-        Round of submission, >= 1.
-    fields : mapping
-        ``concurrency``, ``value``, ``requirements``, if a run cannot start again ``restarts: false``, and perhaps
-        ``patience`` and ``checkpoint``, as in the replay contract; on a cluster ``value``, ``arrival``, ``shapes`` and
-        perhaps ``revealed``.
-    limits : ReportLimits, optional
-        The announced limits of the market.
+    """Return the statement of work that ``fields`` describes, submitted in round ``birth`` to a market of ``limits``.
 
     Raises
     ------
@@ -93,71 +209,57 @@ def sow_from_json(birth: int, fields: object, limits: ReportLimits = NO_LIMITS) 
 def _statement(birth: int, fields: object, limits: ReportLimits) -> StatementOfWork:
     if limits.cluster is not None:
         return _shaped(birth, fields, limits, limits.cluster)
-    table = _table("sow", fields, ("concurrency", "value", "requirements"), ("restarts", "patience", "checkpoint"))
-    concurrency = Whole(1, limits.max_concurrency).check("concurrency", table["concurrency"], InvalidReportError)
-    ranked = _is_ranked(table["value"])
-    value = None if ranked else _value(table["value"], limits)
-    rows = table["requirements"]
-    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise InvalidReportError(place="requirements", value=rows, legal="a list")
-    points = [_point(i, row, birth, limits.max_duration) for i, row in enumerate(rows)]
-    if value is None:
-        value = _rank(table["value"], concurrency, points, limits)
-    more = {"restarts": table.get("restarts", True), "patience": table.get("patience")}
-    more["checkpoint"] = None if table.get("checkpoint") is None else _every(table["checkpoint"])
-    return StatementOfWork.of_points(birth, concurrency, value, points, **more)
-
-
-def _every(fields: object) -> int:
-    """Return the rounds between checkpoints; what they cost is not stated, as it is in the durations of the law."""
-    table = _table("checkpoint", fields, ("every",), ("cost",))
-    with placed("checkpoint"):
-        every = Whole(1, LAST_ROUND).check("every", table["every"], InvalidReportError)
-        cost = table.get("cost", 0)
-        if isinstance(cost, bool) or cost != 0:
-            legal = "0, or nothing: durations in requirements are those of runs that save their work"
-            raise InvalidReportError(place="cost", value=cost, legal=legal)
-    return every
+    said = _read(NodesStatement, fields)
+    Whole(1, limits.max_concurrency).check("concurrency", said.concurrency, InvalidReportError)
+    arrivals, durations = Whole(birth, LAST_ROUND), Whole(1, limits.max_duration)
+    points: list[Point] = []
+    for i, case in enumerate(said.requirements):
+        arrivals.check(f"requirements[{i}].arrival", case.arrival, InvalidReportError)
+        durations.check(f"requirements[{i}].duration", case.duration, InvalidReportError)
+        signal = case.duration if case.signal is THE_DURATION else case.signal
+        points.append((case.arrival, case.duration, case.probability, signal))
+    every = None if said.checkpoint is None else said.checkpoint.every
+    value = _within(said.value, limits, said.concurrency, points)
+    return StatementOfWork.of_points(
+        birth, said.concurrency, value, points, restarts=said.restarts, patience=said.patience, checkpoint=every
+    )
 
 
 def _shaped(birth: int, fields: object, limits: ReportLimits, cluster: Cluster) -> StatementOfWork:
     """Return the statement of a job that lists the ways in which it can run on a cluster."""
-    table = _table("sow", fields, ("value", "arrival", "shapes"), ("revealed",))
-    value = _value(table["value"], limits)
-    arrival = Whole(birth, LAST_ROUND).check("arrival", table["arrival"], InvalidReportError)
-    revealed = table.get("revealed", True)
-    if not isinstance(revealed, bool):
-        raise InvalidReportError(place="revealed", value=revealed, legal="true or false")
-    shapes, law = shapes_from_data(table["shapes"], cluster, limits.max_duration)
+    said = _read(ShapedStatement, fields)
+    Whole(birth, LAST_ROUND).check("arrival", said.arrival, InvalidReportError)
+    shapes, law = shapes_from_data(said.shapes, cluster, limits.max_duration)
     for i, shape in enumerate(shapes):
         Whole(1, limits.max_concurrency).check(f"shapes[{i}].tasks", shape.tasks, InvalidReportError)
-    return StatementOfWork.of_shapes(birth, value, arrival, shapes, law, revealed=revealed)
+    value = _within(said.value, limits, 1, ())
+    return StatementOfWork.of_shapes(birth, value, said.arrival, shapes, law, revealed=said.revealed)
 
 
-def _value(fields: object, limits: ReportLimits) -> ValueCurve:
-    value = value_from_json(fields)
-    if value.highest > limits.max_value:
-        raise InvalidReportError(place="value", value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
-    return value
+def _read(model: type[Said], fields: object) -> Said:
+    try:
+        return validated(model, fields)
+    except InvalidParameterError as error:
+        raise error.turned(InvalidReportError) from None
 
 
-def _is_ranked(fields: object) -> bool:
-    return isinstance(fields, Mapping) and fields.get("kind") == "rank"
-
-
-def _rank(fields: Mapping[str, Any], nodes: int, points: Sequence[Point], limits: ReportLimits) -> RankValue:
-    """Return the curve of a job that names its rank in place of a value."""
-    table = _table("value", fields, ("kind", *_VALUE_FIELDS["rank"]))
+def _within(said: Any, limits: ReportLimits, nodes: int, points: Sequence[Point]) -> ValueCurve:
+    """Return a value curve; raise InvalidReportError if it is none, or above the largest value of the market."""
     with placed("value"):
-        deadline = Whole(0, LAST_ROUND).check("deadline", table["deadline"], InvalidReportError)
-        rank = check_rank(table["rank"])
-    mass = sum(probability for _, _, probability, _ in points) or 1.0
-    rounds = sum(duration * probability for _, duration, probability, _ in points) / mass
-    value = RankValue.of(rank, deadline, nodes, rounds)
-    if value.value > limits.max_value:
-        legal = f"times nodes and announced mean rounds in [0, {limits.max_value!r}], the largest value of this market"
-        raise InvalidReportError(place="value.rank", value=rank, legal=legal)
-    return value
+        if said.kind != "rank":
+            value: ValueCurve = said.curve()
+            if value.highest > limits.max_value:
+                raise InvalidReportError(value=value.highest, legal=f"values in [0, {limits.max_value!r}]")
+            return value
+        mass = sum(probability for _, _, probability, _ in points) or 1.0
+        rounds = sum(duration * probability for _, duration, probability, _ in points) / mass
+        ranked = RankValue.of(said.rank, said.deadline, nodes, rounds)
+        if ranked.value > limits.max_value:
+            legal = (
+                f"times nodes and announced mean rounds in [0, {limits.max_value!r}], the largest value of this market"
+            )
+            raise InvalidReportError(place="rank", value=said.rank, legal=legal)
+        return ranked
 
 
 def signals_left_out(fields: Mapping[str, Any]) -> bool:
@@ -170,6 +272,10 @@ def signals_left_out(fields: Mapping[str, Any]) -> bool:
     return all("signal" not in row for row in fields["requirements"])
 
 
+class _OfACluster(Strict):
+    value: _value(_CURVES)  # type: ignore[valid-type]
+
+
 def value_from_json(fields: object) -> ValueCurve:
     """Return the value curve that ``fields`` describes.
 
@@ -178,27 +284,7 @@ def value_from_json(fields: object) -> ValueCurve:
     InvalidReportError
         If a field is missing, unknown, malformed or outside its range; the message names its place.
     """
-    if not isinstance(fields, Mapping):
-        raise InvalidReportError(place="value", value=fields, legal="an object with a kind")
-    kind = fields.get("kind")
-    if not isinstance(kind, str) or kind not in _VALUE_FIELDS:
-        legal = f"one of {', '.join(_VALUE_FIELDS)}"
-        if "kind" not in fields:
-            raise InvalidReportError("is missing", place="value.kind", legal=legal)
-        raise InvalidReportError(place="value.kind", value=kind, legal=legal)
-    if kind == "rank":
-        raise InvalidReportError(place="value.kind", value=kind, legal="a rank only of jobs on identical nodes")
-    table = _table("value", fields, ("kind", *_VALUE_FIELDS[kind]))
-    with placed("value"):
-        if kind == "table":
-            return TableValue(_times(table["values"]))
-        deadline = Whole(0, LAST_ROUND).check("deadline", table["deadline"], InvalidReportError)
-        if kind == "deadline":
-            return DeadlineValue(table["value"], deadline)
-        start = Whole(0, LAST_ROUND).check("from", table["from"], InvalidReportError)
-        if kind == "falling":
-            return FallingValue(table["value"], start, table["half"], deadline)
-        return LinearValue(table["value"], start, table["slope"], deadline)
+    return _within(_read(_OfACluster, {"value": fields}).value, NO_LIMITS, 1, ())
 
 
 def sow_to_json(sow: StatementOfWork) -> dict[str, Any]:
@@ -238,63 +324,3 @@ def value_to_json(value: ValueCurve) -> dict[str, Any]:
         return {"kind": "table", "values": {str(t): v for t, v in value.values.items()}}
     dense = value.table(0, value.last + 1).tolist()
     return {"kind": "table", "values": {str(t): v for t, v in enumerate(dense)}}
-
-
-def _table(place: str, fields: object, names: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, Any]:
-    """Return ``fields`` if it has exactly the keys ``names`` (and perhaps ``optional``)."""
-    if not isinstance(fields, Mapping):
-        raise InvalidReportError(place=place, value=fields, legal=f"an object with {', '.join(names)}")
-    unknown = [name for name in fields if name not in names and name not in optional]
-    near = {name: get_close_matches(str(name), [*names, *optional], n=1) for name in unknown}
-    slips = [name for name in unknown if near[name]]
-    for name in names:
-        if name not in fields and not slips:  # else what is missing is there under another name
-            raise InvalidReportError("is missing", place=f"{place}.{name}", legal=", ".join(names))
-    for name in [*slips, *unknown]:
-        hint = f" (did you mean {near[name][0]!r}?)" if near[name] else ""
-        why = f"is an unknown field: known here are {', '.join([*names, *optional])}{hint}"
-        raise InvalidReportError(why, place=f"{place}.{shown(name)[1:-1]}")
-    return fields
-
-
-def _point(i: int, row: object, birth: int, max_duration: int) -> Point:
-    """Return a row as a point of the law; one that is not as nearly all are is checked field by field."""
-    if type(row) is dict and len(row) == 3 + ("signal" in row) and row.keys() >= _OF_A_ROW:
-        arrival, duration, probability = row["arrival"], row["duration"], row["probability"]
-        signal = row.get("signal", duration)
-        numbers = type(arrival) is int and type(duration) is int and type(probability) is float
-        if numbers and birth <= arrival <= LAST_ROUND and 1 <= duration <= max_duration and 0 <= probability <= 1:
-            if signal is None or type(signal) is int or type(signal) is str:
-                return arrival, duration, probability, signal
-    found = _requirement(f"requirements[{i}]", row, birth, max_duration)
-    return found.arrival, found.duration, found.probability, found.signal
-
-
-def _requirement(place: str, row: object, birth: int, max_duration: int) -> Requirement:
-    fields = _table(place, row, ("arrival", "duration", "probability"), ("signal",))
-    signal = fields.get("signal", THE_DURATION)
-    if isinstance(signal, (Mapping, list, bool)):
-        raise InvalidReportError(place=f"{place}.signal", value=signal, legal="a number, a string or null")
-    with placed(place):
-        arrival = Whole(birth, LAST_ROUND).check("arrival", fields["arrival"], InvalidReportError)
-        duration = Whole(1, max_duration).check("duration", fields["duration"], InvalidReportError)
-        return Requirement(arrival, duration, fields["probability"], signal)
-
-
-def _times(values: object) -> dict[int, float]:
-    """Return a table with whole-number keys; in JSON the keys are strings."""
-    if not isinstance(values, Mapping):
-        raise InvalidReportError(place="values", value=values, legal="an object {completion time: value}")
-    table: dict[int, float] = {}
-    for key, value in values.items():
-        # Longer than any legal time, a text is no number: Python refuses to read one of thousands of digits.
-        digits = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) <= MOST_DIGITS
-        time = int(key) if digits else key
-        if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time <= LAST_ROUND:
-            raise InvalidReportError(
-                f"has the key {shown(key)}", place="values", legal=f"completion times in [0, {LAST_ROUND}]"
-            )
-        if time in table:
-            raise InvalidReportError(f"lists the completion time {time} twice", place="values")
-        table[time] = value
-    return table

@@ -252,6 +252,8 @@ def _fault(fault: Any, data: object, more: str) -> MarketschedError:
         what = f"unknown key{context['hint']}: known here are {context['known']}{more}"
         return InvalidParameterError(what).at(_join([*path, context["key"]]))
     if kind == "missing":
+        if path[-1:] != [fault["loc"][-1]]:  # a key that is called like the kind, such as a deadline
+            place = _join([*path, fault["loc"][-1]])
         return InvalidParameterError(f"is missing{more}", place=place or "the document")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         place = _join([*path, context["discriminator"].strip("'")])

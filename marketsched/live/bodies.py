@@ -1,6 +1,6 @@
 """The bodies of requests: the checks of each, and its part of the OpenAPI document.
 
-A statement of work is checked where it is made (`marketsched.config.sow_codec`); its form for the document stands here.
+A statement of work is described, and checked where it is made, in `marketsched.config.sow_codec`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
+from marketsched.config.ranges_schema import RangesSchema
+from marketsched.config.sow_codec import NodesStatement, ShapedStatement
 from marketsched.config.strict_yaml import Strict, validated
 from marketsched.live.accounts import MOST_CREDITS, OWNER_NAME, Role
 from marketsched.live.job import LABEL, OUTCOMES
@@ -21,70 +25,32 @@ LONGEST_SIGNAL = 100  # characters
 KINDS = ("submit", "advance", "arrive", "complete")  # of calls in a batch
 
 _WORDS = {"type": "string", "description": "Such as now, in 6 rounds, in 2 h, 90 min, 2026-11-22T18:00:00Z."}
-_ROUND = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LAST_ROUND}, _WORDS]}
-_TIME = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": LAST_ROUND}, _WORDS]}
-_VALUE = {"type": "number", "minimum": 0}
-_SIGNAL = {
-    "anyOf": [{"type": "integer"}, {"type": "string", "maxLength": LONGEST_SIGNAL}, {"type": "null"}],
-    "description": "What the platform sees when the job is ready.",
-}
+_SIGNAL = {"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": LONGEST_SIGNAL}, {"type": "null"}]}
 
 
-def _object(required: tuple[str, ...], /, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+class _TimesInWords(RangesSchema):
+    """Over HTTP times may be words."""
+
+    def function_plain_schema(self, schema: core_schema.PlainValidatorFunctionSchema) -> JsonSchemaValue:
+        found = super().function_plain_schema(schema)
+        return {"anyOf": [found, _WORDS]} if found.get("maximum") == LAST_ROUND else found
 
 
-def _curve(kind: str, **fields: Any) -> dict[str, Any]:
-    return _object(("kind", *fields), kind={"const": kind, "type": "string"}, **fields)
+def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
+    """Return a schema with its parts where they are referred to: it stands inside another document."""
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+        return {key: _inlined(each, parts) for key, each in schema.items() if key != "$defs"}
+    return [_inlined(each, parts) for each in schema] if isinstance(schema, list) else schema
 
 
-_LINEAR = {"value": _VALUE, "from": _TIME, "slope": _VALUE, "deadline": _TIME}
-_CURVES = [
-    _curve("deadline", value=_VALUE, deadline=_TIME),
-    _curve("linear", **_LINEAR),
-    _curve("falling", value=_VALUE, **{"from": _TIME}, half={"type": "number", "exclusiveMinimum": 0}, deadline=_TIME),
-    _curve("table", values={"type": "object", "additionalProperties": _VALUE}),
-]
-_RANK = _curve("rank", rank={"type": "integer", "minimum": 1, "maximum": 9}, deadline=_TIME)
-_REQUIREMENT = _object(
-    ("arrival", "duration", "probability"),
-    arrival=_ROUND,
-    duration=_ROUND,
-    probability={"type": "number", "minimum": 0, "maximum": 1},
-    signal=_SIGNAL,
-)
-_ROUNDS = {"anyOf": [_ROUND, {"type": "array", "items": _ROUND, "minItems": 1}]}
-_SHAPE = _object(
-    ("each", "on"),
-    each={"type": "object", "additionalProperties": _VALUE, "description": "What one task needs, by resource."},
-    on={"type": "object", "additionalProperties": _ROUNDS, "description": "Rounds by kind of node."},
-    tasks={"type": "integer", "minimum": 1},
-    per_node={"type": "integer", "minimum": 1},
-    worth={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-    law={"type": "array", "items": {"type": "number"}, "description": "Probabilities, one for each duration."},
-)
-_CHECKPOINT = _object(
-    ("every",),
-    every={"type": "integer", "minimum": 1, "description": "Rounds of work after which it is saved, each time."},
-    cost={"const": 0, "description": "What saving takes is in the durations."},
-)
-_OF_NODES = _object(
-    ("concurrency", "value", "requirements"),
-    concurrency={"type": "integer", "minimum": 1},
-    value={"anyOf": [*_CURVES, _RANK]},
-    requirements={"type": "array", "items": _REQUIREMENT, "minItems": 1},
-    restarts={"type": "boolean", "description": "False: a run that was taken back cannot start again."},
-    patience={**_TIME, "description": "Rounds to wait for a start, where patience is sold."},
-    checkpoint=_CHECKPOINT,
-)
-_ON_CLUSTER = _object(
-    ("value", "arrival", "shapes"),
-    value={"anyOf": _CURVES},
-    arrival=_ROUND,
-    shapes={"type": "array", "items": _SHAPE, "minItems": 1, "description": "Ways to run: any of them will do."},
-    revealed={"type": "boolean", "description": "Whether the case of the law is seen at arrival."},
-)
-_STATEMENT = {"anyOf": [_OF_NODES, _ON_CLUSTER]}
+def _schema_of(model: type[Strict]) -> Any:
+    found = model.model_json_schema(schema_generator=_TimesInWords)
+    return _inlined(found, found.get("$defs", {}))
+
+
+_STATEMENT = {"anyOf": [_schema_of(NodesStatement), _schema_of(ShapedStatement)]}
 _JOB = {"type": "string", "description": "Of the calls arrive and complete."}
 
 Statement = Annotated[Any, WithJsonSchema(_STATEMENT)]

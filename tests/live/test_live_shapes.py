@@ -81,14 +81,14 @@ def test_by_default_a_quarter_of_the_devices_may_be_announced_and_any_legal_job(
 NODES = {"concurrency": 1, "value": {"kind": "deadline", "value": 1, "deadline": 3}, "requirements": []}
 AT_SPEED = {"each": {"gpu": 1}, "on": ["a100"], "law": [[2, 1.0]]}
 REFUSED = {
-    "no shapes": (NODES, "sow.arrival is missing"),
+    "no shapes": (NODES, "concurrency: unknown key"),
     "an empty list": (statement(), "shapes = []"),
     "another kind": (statement({"each": {"gpu": 1}, "on": {"h100": 2}}), "shapes[0].on.h100 is no kind"),
     "another resource": (statement({"each": {"tpu": 1}, "on": {"a100": 2}}), "shapes[0].each.tpu = 1"),
     "too large for a node": (statement({"each": {"gpu": 4}, "on": {"a100": 2}}), "fits no node of a100: gpu 4 of 2"),
     "too long": (statement({"each": {"gpu": 1}, "on": {"a100": 7}}), "shapes[0].on.a100 = 7"),
     "too wide": (statement({"each": {"cpu": 1}, "tasks": 5, "on": {"a100": 2}}), "shapes[0].tasks = 5"),
-    "a field that is none": (statement(WIDE, hidden=True), "sow.hidden"),
+    "a field that is none": (statement(WIDE, hidden=True), "hidden: unknown key"),
     "speed of another kind": (statement({**AT_SPEED, "speed": {"v100": [[]]}}), "shapes[0].speed.v100"),
     "no speed": (statement({**AT_SPEED, "speed": {"a100": 1e-300}}), "shapes[0].speed.a100"),
     "endless": (statement({**AT_SPEED, "law": [[10**400, 1.0]]}), "shapes[0].law"),
