@@ -261,6 +261,39 @@ def get_mechanism(name: str, **parameters: Any) -> Mechanism:
     return _built(f"mechanism {name!r}", get("mechanism", name), **parameters)
 
 
+def name_of(mechanism: str | Callable[..., Any]) -> str:
+    """Return the name of a mechanism; a class or function of somebody's own is registered by the name it has in Python.
+
+    Other processes know it if they are forked from this one.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is neither a name nor a class or function with one, or is no mechanism.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms.auctions.first_come import FirstCome
+    >>> class Mine(FirstCome): ...
+    >>> name_of("bid-price"), name_of(FirstCome), name_of(Mine)
+    ('bid-price', 'first-come', 'Mine')
+    """
+    if isinstance(mechanism, str):
+        return mechanism
+    table, called = _table("mechanism"), getattr(mechanism, "__name__", "")
+    if not callable(mechanism) or not called.isidentifier():
+        legal = "a name, as 'bid-price:buckets=4' or 'mine.py:Mine', or a class, as Mine"
+        raise InvalidParameterError(place="mechanism", value=mechanism, legal=legal)
+    for name, made in table.items():
+        if made is mechanism or (isinstance(made, str) and _identity(made) == _identity(mechanism)):
+            return name
+    present = table.get(called)
+    if present is not None and _identity(present) != _identity(mechanism):  # a class that is written anew is the same
+        raise InvalidParameterError(f"mechanism {called!r} is already in the table: expected another name")
+    table[called] = _checked_class("mechanism", called, mechanism)
+    return called
+
+
 def builder_of(mechanism: str | Callable[..., Any]) -> Callable[..., Mechanism]:
     """Return a function that builds a mechanism from its sizes and ``rng``, given by name.
 

@@ -3,5 +3,5 @@ from . import contest as contest
 from . import flat_prices as flat_prices
 from . import loads as loads
 from . import mechanisms as mechanisms
-from . import plan_of_log as plan_of_log
+from . import plan as plan
 from . import value_rules as value_rules

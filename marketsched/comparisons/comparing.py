@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -67,7 +67,7 @@ Comparison = Result  # what `compare` returns
 @legal
 def compare(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[str | Callable[..., Any]] | None = None,
     runs: Count = 20,
     seed: Seed = 0,
     *,
@@ -90,10 +90,10 @@ def compare(
     scenario : Scenario, name, path or mapping
         A market (jobs, limits and rules), or a cluster (instance, arrivals and slots). Of a log in a file all jobs
         are played, up to a million, where the file of a scenario does not say ``most_jobs``.
-    mechanisms : sequence of str, optional
-        Names of mechanisms (`mechanism_names`), each with parameters if needed, as in
-        ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own mechanism. Of a
-        cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
+    mechanisms : sequence of str or class, optional
+        Classes of one's own, of which nothing is kept, or names of mechanisms (`mechanism_names`), each with parameters
+        if needed, as in ``"posted-price:eviction=running:epsilon=0.1"``; ``"scenario"`` is the scenario's own
+        mechanism. Of a cluster: policies, as in ``"ogasched:step=25"``; totals of the first are divided by the others'.
         None: ``exponential`` and ``first-come``; of a log `LOG_DEFAULT`; of jobs with shapes `CLUSTER_DEFAULT`; of an
         allocation core the scenario's policies.
     runs : int
@@ -181,7 +181,7 @@ def compare(
         "loads": None if loads is None else [float(load) for load in loads],
     }
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
-    kept = kept_for(keep, {"compare": question})
+    kept = kept_for(keep if all(isinstance(each, str) for each in mechanisms or ()) else None, {"compare": question})
     tasks = [(seed, part) for seed in range(first, first + runs) for part in range(len(contest.parts))]
     stream = _plays(contest, tasks, workers, executor, kept, progress)
     found, complete = _played(stream, len(contest.parts), keep_interrupted)
@@ -225,7 +225,7 @@ def _first_seed(table: pd.DataFrame, first: int) -> pd.DataFrame:
 
 def _contest(
     base: Scenario,
-    names: Sequence[str] | None,
+    names: Sequence[str | Callable[..., Any]] | None,
     against: str | None,
     loads: Sequence[float] | None,
     windows: int,

@@ -8,7 +8,7 @@ the bounds on the best schedules at that load, of all seeds together; all differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ class LoadContest:
     def __init__(
         self,
         base: Scenario,
-        mechanisms: Sequence[str],
+        mechanisms: Sequence[str | Callable[..., Any]],
         loads: Sequence[float],
         data: str | PathLike[str] | None,
         seconds: float,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from os import PathLike
 from typing import Any, ClassVar
@@ -73,7 +73,7 @@ class MechanismContest:
     def __init__(
         self,
         base: Scenario,
-        mechanisms: Sequence[str],
+        mechanisms: Sequence[str | Callable[..., Any]],
         data: str | PathLike[str] | None,
         seconds: float,
         drawn_seed: int | None = None,
@@ -240,7 +240,9 @@ class MechanismContest:
         return {**about, "workload": dict(found["notes"][0]), **drawn}
 
 
-def _contestants(base: Scenario, tokens: Sequence[str], against: str | None) -> tuple[list[NamedMechanism], str | None]:
+def _contestants(
+    base: Scenario, tokens: Sequence[str | Callable[..., Any]], against: str | None
+) -> tuple[list[NamedMechanism], str | None]:
     """Return all contestants, and the label of the one that others are compared with: of two, the second."""
     named = named_mechanisms(base, tokens)
     if against is None:

@@ -8,14 +8,14 @@ and keys, too: what follows a comma is a key if it has a ``=`` in its name's pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from marketsched.config.mechanism_choice import MechanismChoice
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.from_file import is_in_file, name_and_keys
-from marketsched.mechanisms.registry import get, mechanism_names
+from marketsched.mechanisms.registry import get, mechanism_names, name_of
 from marketsched.mechanisms.signatures import parameters_of
 
 _OPENING, _CLOSING = "[{(", "]})"
@@ -44,8 +44,8 @@ def mechanisms_in(texts: Iterable[str]) -> list[str]:
     return found
 
 
-def mechanism_in(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name of the one mechanism that ``text`` describes, and what changes with it.
+def mechanism_in(text: str | Callable[..., Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the one mechanism that ``text`` (or a class) describes, and what changes with it.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def mechanism_in(text: str) -> tuple[str, dict[str, Any]]:
     >>> mechanism_in("first-come:price=0.5")
     ('first-come', {'pricing': {'kind': 'posted', 'prices': [0.5]}})
     """
-    name, keys = _read(text)
+    name, keys = _read(name_of(text))
     return name, {key: parse_yaml(value, f"mechanism {text!r}") for key, value in keys}
 
 

@@ -6,7 +6,7 @@ A ratio holds in a market of given size; whether the theorem applies there is sa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.posted.guarantees import guarantees, price_ends, relaxed_ratio, smallest_supply
+from marketsched.mechanisms.registry import name_of
 
 OWN = "scenario"  # the token of the scenario's own mechanism
 _OF_THEOREM = ("capacity", "max_concurrency", "max_duration", "max_value", "max_delay")
@@ -75,16 +76,16 @@ class _Sizes:
         self.max_value = public.max_value or max(job.truth.value.highest for job in setup.jobs)
 
 
-def named_mechanisms(scenario: Scenario, tokens: Sequence[str]) -> list[NamedMechanism]:
+def named_mechanisms(scenario: Scenario, tokens: Sequence[str | Callable[..., Any]]) -> list[NamedMechanism]:
     """Return the mechanisms that ``tokens`` name, in their order.
 
     Parameters
     ----------
     scenario : Scenario
         Rules that a token does not change are the scenario's, where they suit the mechanism.
-    tokens : sequence of str
-        ``name`` or ``name:key=value:key=value``, as `marketsched.config.mechanism_text` reads them; ``scenario`` is
-        the scenario's own mechanism.
+    tokens : sequence of str or class
+        A class or function of one's own (`name_of`), ``name`` or ``name:key=value:key=value``, as
+        `marketsched.config.mechanism_text` reads them; ``scenario`` is the scenario's own mechanism.
 
     Raises
     ------
@@ -93,10 +94,10 @@ def named_mechanisms(scenario: Scenario, tokens: Sequence[str]) -> list[NamedMec
     UnknownNameError
         If there is no such mechanism.
     """
-    if isinstance(tokens, str) or not tokens:
+    if isinstance(tokens, str) or callable(tokens) or not tokens:
         raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name, in a list")
     found: list[NamedMechanism] = []
-    for token in tokens:
+    for token in map(name_of, tokens):
         if any(token == other.label for other in found):
             raise InvalidParameterError(f"mechanism {token!r} is named twice: expected different ones")
         found.append(NamedMechanism(token, _variant(scenario, token)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Annotated, Any, Self
 
@@ -205,13 +205,14 @@ class Scenario(Strict):
         """Return the resolved scenario as YAML; reading it back gives an equal scenario."""
         return dump_yaml(self.to_dict())
 
-    def with_mechanism(self, name: str, changes: Mapping[str, Any] | None = None) -> Self:
+    def with_mechanism(self, name: str | Callable[..., Any], changes: Mapping[str, Any] | None = None) -> Self:
         """Return the same scenario with another mechanism.
 
         Parameters
         ----------
-        name : str
-            Of the mechanism, perhaps with rules, as in ``"bid-price:buckets=4"`` (`marketsched.config.mechanism_text`).
+        name : str or class
+            Of the mechanism, perhaps with rules, as in ``"bid-price:buckets=4"`` (`marketsched.config.mechanism_text`);
+            or a class of one's own.
         changes : mapping, optional
             What else changes, keys as under ``mechanism`` in a scenario file, dotted inside a part:
             ``{"eviction": "running", "pricing.price_end": "high"}``. Rules not named here stay where

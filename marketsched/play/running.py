@@ -32,7 +32,7 @@ def run(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
     seed: int = 0,
     *,
-    mechanism: str | None = None,
+    mechanism: str | Callable[..., Any] | None = None,
     policies: Sequence[str] | None = None,
     data: str | PathLike[str] | None = None,
     optimum: bool = True,
@@ -48,8 +48,9 @@ def run(
         What to run: a scenario, the name of a built-in one, a YAML file, or its content.
     seed : int
         Root of all randomness, >= 0: equal seeds give equal results.
-    mechanism : str, optional
-        Of a market: in place of the scenario's, as in ``"bid-price:buckets=4"``; see `Scenario.with_mechanism`.
+    mechanism : str or class, optional
+        Of a market: in place of the scenario's, as in ``"bid-price:buckets=4"`` or a class of one's own; see
+        `Scenario.with_mechanism`.
     policies : sequence of str, optional
         Of a cluster: in place of the scenario's, as in ``"ogasched:step=25"``. Totals of the first are
         divided by the others'.

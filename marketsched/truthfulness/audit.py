@@ -15,7 +15,7 @@ stated confidence. Conduct outside the model (delayed submissions, split jobs, g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Annotated, Any
@@ -51,7 +51,7 @@ from marketsched.truthfulness.situations.reproducible import NOT_PASSED, not_rep
 @legal
 def audit(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    mechanisms: Sequence[str] = (OWN,),
+    mechanisms: Sequence[str | Callable[..., Any]] = (OWN,),
     *,
     owners: Count = 100,
     confidence: OpenShare = 0.99,
@@ -76,7 +76,7 @@ def audit(
     ----------
     scenario : Scenario, name, path or mapping
         A market: jobs, limits and rules.
-    mechanisms : sequence of str
+    mechanisms : sequence of str or class
         As for `marketsched.compare`; by default the scenario's own.
     owners : int
         Number of owners that get a certificate, per mechanism.
@@ -144,11 +144,11 @@ def audit(
     tell = progress or (lambda what, share: None)
     question = {
         "scenario": base.to_yaml(),
-        "mechanisms": list(mechanisms),
+        "mechanisms": [each.label for each in entrants],
         "numbers": [owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, call_seconds, per_owner],
         "data": None if data is None else str(data),
     }
-    kept = kept_for(keep, {"audit": question})
+    kept = kept_for(keep if all(isinstance(each, str) for each in mechanisms) else None, {"audit": question})
     numbers = (owners, confidence, tolerance, budget, plays, seed, samples, menu_lies, data)
     meta = {
         "scenario": base.name,

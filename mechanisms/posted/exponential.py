@@ -113,8 +113,8 @@ class ExponentialPricing:
         )
         if supply <= limits.max_concurrency:
             raise InvalidParameterError(
-                f"relaxed supply C' = {supply:g} with max_concurrency = {limits.max_concurrency}: "
-                "expected C' > max_concurrency"
+                f"prices that rise with the load, of C' = (1 - epsilon) capacity = {supply:g} nodes and jobs of up to "
+                f"{limits.max_concurrency}: expected C' > max_concurrency, or flat prices (posted-price:price=2)"
             )
         curve = (ceiling / floor, supply - limits.max_concurrency)
         return SlotPricing(supply, limits, np.array([floor]), curve)

@@ -9,10 +9,14 @@ from marketsched.comparisons.comparing import compare
 from marketsched.comparisons.mechanisms import COUNTED, MechanismContest, summary_table
 from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
+from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play import optimum as optimum_module
 from marketsched.play.running import run
 from marketsched.results.paired_statistics import ratio_of_means
+from marketsched.study.learning.comparing import compare_learning
+from marketsched.study.learning.markets import contested_market
+from marketsched.truthfulness.audit import audit
 from refusals import refused
 
 # -- rows of a seed ----------------------------------------------------------------------------------------
@@ -219,3 +223,28 @@ def test_bundles_for_known_laws_carry_their_guarantee():
     assert not table.loc["stochastic", "promise_holds"]  # in the relaxed problem it does
     assert table.loc["stochastic", "ratio_high"] <= table.loc["stochastic", "promised_ratio"]
     assert "Lemma E.3" in table.loc["stochastic", "promise_conditions"]
+
+
+def test_a_class_is_taken_where_a_name_is(tmp_path):
+    class Mine(PayAsBid):
+        """A rule of somebody's own, in no file."""
+
+    found = compare(MAYBE, [Mine, "pay-as-bid"], 1, optimum_seconds=0, keep=tmp_path)
+    assert found.meta["mechanisms"] == ["Mine", "pay-as-bid"] and not list(tmp_path.iterdir())  # it may be another soon
+    assert found.runs["welfare"].nunique() == 1 and run(MAYBE, mechanism=Mine, optimum=False).outcome["jobs"]
+    assert Scenario.from_dict(MAYBE).with_mechanism(Mine).mechanism.name == "Mine"
+    assert contested_market(Mine, n_owners=2).name == "2 owners, 3 nodes, Mine"
+    assert compare_learning([Mine], owners=2, nodes=1, days=4, runs=2).meta["mechanisms"] == ["Mine"]
+    assert audit(MAYBE, [Mine], owners=1, plays=100).mechanisms[0].label == "Mine"
+    with pytest.raises(InvalidParameterError, match="or a class, as Mine"):
+        compare(MAYBE, [lambda **sizes: Mine(**sizes)], 1)
+    with pytest.raises(InvalidParameterError, match="the class dict is no mechanism"):
+        compare(MAYBE, [dict], 1)
+
+
+def test_a_small_market_takes_the_text_of_the_command_and_says_what_one_node_lacks():
+    assert contested_market("posted-price:price=2", capacity=1).name == "8 owners, 1 nodes, posted-price:price=2"
+    with pytest.raises(
+        InvalidParameterError, match=r"prices that rise with the load.* or flat prices \(posted-price:pri"
+    ):
+        contested_market("exponential", capacity=1)

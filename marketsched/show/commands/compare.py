@@ -41,7 +41,7 @@ from marketsched.show.commands.tools import (
 RUNS, LOG_RUNS, WINDOW_RUNS = 20, 3, 2  # paired runs by default, of a log, of each of its windows
 
 if TYPE_CHECKING:
-    from marketsched.comparisons.plan_of_log import LogPlan
+    from marketsched.comparisons.plan import Plan
     from marketsched.config.scenario import Scenario
     from marketsched.results.result import Result
 
@@ -169,29 +169,32 @@ def compare(
         options |= {} if loads is None else {"loads": _numbers(loads)}
         options |= {} if against is None else {"against": against}
         folder = target_folder(out, f"{file_name(base.name)}-compared", force)
-        if content is not None and config.scenario_file.is_log(content):
+        n_windows, log = 1, content is not None and config.scenario_file.is_log(content)
+        if log:
             n_windows = comparisons.comparing.windows_for(base, windows, seed, data)
             runs = (LOG_RUNS if n_windows == 1 else WINDOW_RUNS) if runs is None else runs
             options["windows"] = n_windows
+        runs = RUNS if runs is None else runs
+        if over is None and base.kind == "market":
             sizes = names, runs, len(options.get("loads", [None])), n_windows
-            plan = comparisons.plan_of_log.plan_of_log(base, *sizes, data=data, workers=workers)
+            config.named_mechanisms.named_mechanisms(base, names or [config.named_mechanisms.OWN])  # slips come first
+            limits: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "workers": workers}
+            plan = comparisons.plan.plan_of(base, *sizes, **limits)
             options["workers"] = plan.workers
             if plan.is_long and scheduler is None:  # how many a cluster plays at a time is not known here
-                _say_what_it_takes(plan)
+                _say_what_it_takes(plan, log)
         options["keep"] = folder.parent / KEPT
         options |= {"values": True} if values else {}
-        found = _compare(base, content, source, names, RUNS if runs is None else runs, seed, over, options)
+        found = _compare(base, content, source, names, runs, seed, over, options)
         finish(found, folder, force, as_json, details)
 
 
-def _say_what_it_takes(plan: LogPlan) -> None:
-    """Say on standard error how long a comparison of a log may take."""
+def _say_what_it_takes(plan: Plan, log: bool) -> None:
+    """Say on standard error how long a comparison may take."""
     sizes = f"{plan.jobs:,} jobs, {plan.plays} plays of {plan.mechanisms} mechanisms, {plan.at_once} at a time"
-    typer.echo(
-        f"marketsched: {sizes}: some {plan.seconds / 60:.1f} minutes (--days or "
-        "--set workload.most_jobs=10000 plays the last jobs, --workers says how many processes)",
-        err=True,
-    )
+    less = "--days or --set workload.most_jobs=10000 plays the last jobs" if log else "--runs plays fewer markets"
+    more = f"with bounds and the best flat price some {plan.seconds / 60:.1f} minutes on a free processor"
+    typer.echo(f"marketsched: {sizes}: {more} ({less}, --workers says how many processes)", err=True)
 
 
 def _compare(

@@ -306,13 +306,15 @@ def _lines_of_progress() -> Callable[[float, float | None, str], None]:
 
     With ``MARKETSCHED_PROGRESS=off`` in the environment it prints none.
     """
-    last = math.inf if os.environ.get("MARKETSCHED_PROGRESS") == "off" else time.monotonic()
-    if last < math.inf:
-        typer.echo("marketsched: begun (what runs for the first time on a machine is compiled, some seconds)", err=True)
+    last = math.inf if os.environ.get("MARKETSCHED_PROGRESS") == "off" else -math.inf
 
     def tell(done: float, total: float | None, what: str) -> None:
         nonlocal last
-        if time.monotonic() - last >= LINE_EVERY_S:
+        if last == -math.inf and (done or total != 1):  # arguments are checked: their errors are one line
+            compiled = "what runs for the first time on a machine is compiled, some seconds"
+            typer.echo(f"marketsched: begun ({compiled})", err=True)
+            last = time.monotonic()
+        elif last > -math.inf and time.monotonic() - last >= LINE_EVERY_S:
             last = time.monotonic()
             typer.echo(f"marketsched: {_so_far(done, total)}{what}", err=True)
 

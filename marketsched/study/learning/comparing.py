@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Annotated, Any
 
-from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.from_file import name_and_keys
 from marketsched.mechanisms.legal import Count, Seed, Whole, legal
 from marketsched.mechanisms.memory import check_memory
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.registry import name_of
 from marketsched.play.kept_results import kept_for
 from marketsched.play.parallel import Where
 from marketsched.play.workers import cores
 from marketsched.results.result import Result
 from marketsched.study.learning.curves import Progress, learning_curves
 from marketsched.study.learning.learning_owner import SHORT
-from marketsched.study.learning.markets import BIRTHS, PATIENCE, contested_market
+from marketsched.study.learning.markets import contested_market
 from marketsched.study.learning.repeated_market import RepeatedMarket
 
 LEARNERS = ("adahedge", "hedge", "exp3", "ucb", "best-response")
@@ -31,7 +30,7 @@ MOST_APART = 5  # days between two that are compared with the best schedule, at 
 
 @legal
 def compare_learning(
-    mechanisms: Sequence[str] = ("exponential", "pay-as-bid"),
+    mechanisms: Sequence[str | Callable[..., Any]] = ("exponential", "pay-as-bid"),
     learner: str = "adahedge",
     *,
     owners: int = 6,
@@ -49,9 +48,8 @@ def compare_learning(
 
     Parameters
     ----------
-    mechanisms : sequence of str
-        Names, or ``name:key=value:key=value`` with parameters of the mechanism (values are YAML);
-        ``posted-price:price=2`` is posted-price with that flat posted price.
+    mechanisms : sequence of str or class
+        As of `contested_market`.
     learner : str
         adahedge, hedge, exp3, ucb (or ucb1), best-response (or best-responding): how all owners report.
     owners, nodes : int
@@ -99,7 +97,7 @@ def compare_learning(
         window=-(-days // POINTS),
         workers=workers,
         executor=executor,
-        kept=kept_for(keep, {"learn": question}),
+        kept=kept_for(keep if all(isinstance(each, str) for each in mechanisms) else None, {"learn": question}),
         progress=progress,
         keep_interrupted=keep_interrupted,
     )
@@ -107,39 +105,13 @@ def compare_learning(
     return replace(found, meta={**about, **found.meta, "seconds": round(time.perf_counter() - begin, 1)})
 
 
-def _markets(tokens: Sequence[str], owners: int, nodes: int) -> dict[str, RepeatedMarket]:
+def _markets(tokens: Sequence[str | Callable[..., Any]], owners: int, nodes: int) -> dict[str, RepeatedMarket]:
     """Return the market of each mechanism, opened once, so that faults show before anything is played."""
-    if isinstance(tokens, str) or not tokens:
+    if isinstance(tokens, str) or callable(tokens) or not tokens:
         raise InvalidParameterError(f"mechanisms = {tokens!r}: expected at least one name, in a list")
     markets: dict[str, RepeatedMarket] = {}
-    for token in tokens:
+    for token in map(name_of, tokens):
         if token in markets:
             raise InvalidParameterError(f"mechanism {token!r} is named twice: expected different ones")
-        name, pairs = name_and_keys(token.split(":"))
-        if name == "stochastic":
-            raise InvalidParameterError(
-                f"mechanism {token!r} needs the laws of the jobs of a day: expected one without, such as exponential"
-            )
-        markets[token] = contested_market(name, n_owners=owners, capacity=nodes, **_parameters(token, name, pairs))
-        try:
-            _ = markets[token].public
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"mechanism {token!r} on {nodes} nodes: {error}") from None
+        markets[token] = contested_market(token, n_owners=owners, capacity=nodes)
     return markets
-
-
-def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise InvalidParameterError(
-                f"mechanism {token!r}: {pair!r}: expected name:key=value, as in posted-price:price=2"
-            )
-        value = parse_yaml(text, f"mechanism {token!r}")
-        if key == "price" and name == "posted-price":
-            key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
-        if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
-            raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")
-        found[key] = value
-    return found

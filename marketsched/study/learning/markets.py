@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,14 @@ import numpy as np
 from marketsched.agents.job import Job
 from marketsched.agents.learning import ReportMenu, value_menu
 from marketsched.config.scenario import Scenario
+from marketsched.config.strict_yaml import parse_yaml
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.from_file import name_and_keys
 from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.registry import get, get_mechanism
+from marketsched.mechanisms.registry import get, get_mechanism, name_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -32,7 +35,7 @@ LIFO = ("exponential", "posted-price", "stochastic")  # a later job never change
 
 @legal
 def contested_market(
-    mechanism: str = "exponential",
+    mechanism: str | Callable[..., Any] = "exponential",
     *,
     n_owners: Count = 8,
     capacity: int = 3,
@@ -48,8 +51,9 @@ def contested_market(
 
     Parameters
     ----------
-    mechanism : str
-        A name of the registry.
+    mechanism : str or class
+        A name, or ``name:key=value:key=value`` with parameters of the mechanism (values are YAML), as in
+        ``posted-price:price=2``, which has that flat posted price; or a class of one's own.
     n_owners, capacity : int
         Owners; C, nodes.
     days, menu
@@ -60,14 +64,20 @@ def contested_market(
     Raises
     ------
     InvalidParameterError
-        If (when the market opens) the mechanism refuses a parameter.
+        If the mechanism is malformed, or refuses a parameter or this capacity.
 
     Examples
     --------
     >>> contested_market("pay-as-bid", n_owners=3, capacity=1).menu.names
     ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
-    get("mechanism", mechanism)  # a slip is named here, and not when the first market opens
+    token = name_of(mechanism)
+    name, pairs = name_and_keys(token.split(":"))
+    get("mechanism", name)  # a slip is named here, and not when the first market opens
+    if name == "stochastic":
+        legal = "one without, such as exponential"
+        raise InvalidParameterError(f"mechanism {token!r} needs the laws of the jobs of a day", legal=legal)
+    parameters = {**_parameters(token, name, pairs), **parameters}
     check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
     owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
     horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1
@@ -79,9 +89,9 @@ def contested_market(
         "max_value": HIGHEST,
         "max_delay": max_delay,
     }
-    return RepeatedMarket(
-        f"{n_owners} owners, {capacity} nodes, {mechanism}",
-        RegisteredMechanism(mechanism, {**sizes, **parameters}),
+    market = RepeatedMarket(
+        f"{n_owners} owners, {capacity} nodes, {token}",
+        RegisteredMechanism(name, {**sizes, **parameters}),
         _ContestedDay(owners),
         owners,
         capacity=capacity,
@@ -89,8 +99,30 @@ def contested_market(
         max_delay=max_delay,
         menu=value_menu() if menu is None else menu,
         days=days,
-        nobody_later=mechanism in LIFO and "eviction" not in parameters,
+        nobody_later=name in LIFO and "eviction" not in parameters,
     )
+    try:
+        _ = market.public
+    except InvalidParameterError as error:
+        raise InvalidParameterError(f"mechanism {token!r} on {capacity} nodes: {error}") from None
+    return market
+
+
+def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
+    """Return the parameters that stand behind a mechanism's name."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            legal = "name:key=value, as in posted-price:price=2"
+            raise InvalidParameterError(f"mechanism {token!r}: {pair!r}", legal=legal)
+        value = parse_yaml(text, f"mechanism {token!r}")
+        if key == "price" and name == "posted-price":
+            key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
+        if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
+            raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")
+        found[key] = value
+    return found
 
 
 @dataclass(frozen=True)

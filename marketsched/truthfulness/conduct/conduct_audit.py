@@ -32,7 +32,7 @@ NEGLIGIBLE = 1e-9  # of the largest value: smaller gains are rounding
 @legal
 def audit_conduct(
     scenario: Scenario | str | PathLike[str] | Mapping[str, Any],
-    mechanisms: Sequence[str] = (OWN,),
+    mechanisms: Sequence[str | Callable[..., Any]] = (OWN,),
     *,
     owners: Count = 100,
     past_owners: Natural = 10,
@@ -49,7 +49,7 @@ def audit_conduct(
     ----------
     scenario : Scenario, name, path or mapping
         A market; all owners except the one examined report truthfully.
-    mechanisms : sequence of str
+    mechanisms : sequence of str or class
         As for `marketsched.compare`; all play the same jobs, and the same owners are examined.
     owners : int
         Jobs, drawn from those that arrive, whose arrival is delayed and so on.
