@@ -180,6 +180,8 @@ def compare(
             config.named_mechanisms.named_mechanisms(base, names or [config.named_mechanisms.OWN])  # slips come first
             limits: dict[str, Any] = {"data": data, "optimum_seconds": optimum_seconds, "workers": workers}
             plan = comparisons.plan.plan_of(base, *sizes, **limits)
+            if values:
+                plan = plan._replace(seconds=len(comparisons.value_rules.VALUE_RULES) * plan.seconds)
             options["workers"] = plan.workers
             if plan.is_long and scheduler is None:  # how many a cluster plays at a time is not known here
                 _say_what_it_takes(plan, log)
