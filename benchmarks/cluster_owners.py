@@ -34,7 +34,7 @@ from gpu_traces import DLRM
 from marketsched.agents.job import Job
 from marketsched.agents.loop import MarketLoop
 from marketsched.agents.playing import TruthfulOwners, play
-from marketsched.config.cluster_instances import InstanceShapes
+from marketsched.config.cluster_requests import RequestedShapes
 from marketsched.mechanisms import DeadlineValue, EventKind
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.credits.cluster_credits import ClusterCredits
@@ -124,10 +124,10 @@ def openb(load: float, rng: np.random.Generator, path: str) -> tuple[list[Asked]
 def dlrm(load: float, rng: np.random.Generator, path: str) -> tuple[list[Asked], Cluster]:
     """Return half of the instances of the DLRM trace, and their cluster."""
     section: dict[str, Any] = {
-        "kind": "instance-shapes", "path": path, "cluster": DLRM, "round_seconds": 900, "max_duration": GRID[-1],
+        "kind": "sacct-shapes", "path": path, "cluster": DLRM, "round_seconds": 900, "max_duration": GRID[-1],
         "most_jobs": 20_000, "kept": 0.5, "load": load,
     }  # fmt: skip
-    found = InstanceShapes.model_validate(section).build(rng, None)
+    found = RequestedShapes.model_validate(section).build(rng, None)
     assert found.cluster is not None
     shapes = [job.truth.shapes[0] for job in found.jobs]
     rows = [

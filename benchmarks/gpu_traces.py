@@ -18,14 +18,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from marketsched.config.cluster_instances import InstanceShapes
 from marketsched.config.cluster_requests import RequestedShapes
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.posted import ClusterFirstCome
@@ -56,10 +55,7 @@ NODE = 8  # GPUs
 class PhillyShapes(RequestedShapes):
     """Philly's jobs with their GPUs."""
 
-    source: ClassVar[str] = "Philly"
-
-    @staticmethod
-    def table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    def table(self, data: object) -> tuple[pd.DataFrame, dict[str, int]]:
         """Return the jobs, with the columns of `requests_table`."""
         table = TRACES["philly-jobs"].read(None).sort_values("timestamp", kind="stable", ignore_index=True)
         tasks = np.maximum(1, -(-table["num_gpus"] // NODE))
@@ -72,16 +68,16 @@ class PhillyShapes(RequestedShapes):
 def dlrm(load: float, seed: int, path: str) -> Workload:
     """Return half of the instances."""
     section: dict[str, Any] = {
-        "kind": "instance-shapes", "path": path, "cluster": DLRM, "round_seconds": 900, "max_duration": 192,
+        "kind": "sacct-shapes", "path": path, "cluster": DLRM, "round_seconds": 900, "max_duration": 192,
         "most_jobs": 20_000, "kept": 0.5, "load": load,
     }  # fmt: skip
-    return InstanceShapes.model_validate(section).build(np.random.default_rng(seed), None)
+    return RequestedShapes.model_validate(section).build(np.random.default_rng(seed), None)
 
 
 def philly(load: float, seed: int, path: str) -> Workload:
     """Return a fifth of the last jobs."""
     section: dict[str, Any] = {
-        "kind": "philly", "path": __file__, "cluster": PHILLY, "round_seconds": 1200, "max_duration": 144,
+        "kind": "sacct-shapes", "path": __file__, "cluster": PHILLY, "round_seconds": 1200, "max_duration": 144,
         "most_jobs": 20_000, "kept": 0.2, "load": load,
     }  # fmt: skip
     return PhillyShapes.model_validate(section).build(np.random.default_rng(seed), None)

@@ -95,8 +95,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "cluster-jobs": "marketsched.config.cluster_jobs:ClusterJobs",
         "cluster-mix": "marketsched.config.cluster_mix:ClusterMix",
         "mixtures": "marketsched.config.mixtures:Mixtures",
-        "sacct-shapes": "marketsched.config.cluster_sacct:SacctShapes",
-        "instance-shapes": "marketsched.config.cluster_instances:InstanceShapes",
+        "sacct-shapes": "marketsched.config.cluster_requests:RequestedShapes",
         "openb": "marketsched.worlds.openb:OpenbCluster",
     },
     "result": {

@@ -1,9 +1,11 @@
-"""Jobs with the resources they requested, on a cluster that is written out: what workloads of such tables share.
+"""Jobs of a log with their requests, on a cluster that is written out: the workload ``sacct-shapes``.
 
-A job's tasks are its nodes. The kinds it accepts are that of its GPUs' type, else those named in its constraints or by
-its partition, else all; capitals or small letters do not matter. *Made up*, and named in the notes: that it takes as
-long on every kind, values (log-normal of deviation .8 about one credit a round for a thousandth of the cluster, by the
-largest share it takes), and deadlines (a delay of twice its duration, two hours at least).
+A log of Slurm, of PBS, of pods or of Alibaba's services tells when a job came, how long it ran, and cores, memory and
+GPUs of each of its nodes (`marketsched.worlds.logs.requests`), which are the tasks of its one shape. The kinds it
+accepts are that of its GPUs' type, else those named in its constraints or by its partition, else all; capitals or small
+letters do not matter. *Made up*, and named in the notes: that it takes as long on every kind, values (log-normal of
+deviation .8 about one credit a round for a thousandth of the cluster, by the largest share it takes), and deadlines (a
+delay of twice its duration, two hours at least).
 """
 
 from __future__ import annotations
@@ -12,8 +14,7 @@ import math
 import re
 from contextlib import suppress
 from os import PathLike
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,9 @@ from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.shapes import Options, Shape, options_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
+from marketsched.worlds.logs.columns import UTC, AnyZone
 from marketsched.worlds.logs.formats import find_log
+from marketsched.worlds.logs.requests import requests_table
 from marketsched.worlds.workload import Workload
 
 VALUE_SPREAD, DELAY_S = 0.8, 7_200.0
@@ -46,7 +49,7 @@ class _Fitting(NamedTuple):
 
 
 class RequestedShapes(WorkloadSection):
-    """A table of jobs with requests, as jobs with shapes.
+    """A log with requests, as jobs with shapes.
 
     ``cluster`` has resources of the names ``cpu`` (cores), ``memory`` (GiB) and ``gpu``; those that it lacks are left
     out of what jobs need. Of more than ``most_jobs`` the last are taken, and of these each with the chance ``kept``, so
@@ -60,9 +63,7 @@ class RequestedShapes(WorkloadSection):
     a change of ``workload.cluster`` keeps those of the file (`marketsched.config.scenario_file`).
     """
 
-    source: ClassVar[str]  # how the notes name the table
-
-    kind: str
+    kind: Literal["sacct-shapes"]
     path: str
     cluster: ClusterSection
     round_seconds: Positive = 600.0
@@ -71,17 +72,17 @@ class RequestedShapes(WorkloadSection):
     kept: PositiveShare = 1.0
     load: Positive | None = None
     valued_on: dict[str, Positive] | None = None
+    zone: Annotated[str, AnyZone()] = UTC
 
-    @staticmethod
-    def table(path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-        """Return the jobs, with the columns of `requests_table`, and the rows left out by the reason."""
-        raise NotImplementedError
+    def table(self, data: str | PathLike[str] | None) -> tuple[pd.DataFrame, dict[str, int]]:
+        """Return the jobs of the file, and the rows left out by the reason; errors as of `requests_table`."""
+        return requests_table(find_log(self.path, data), self.zone)
 
     def build(self, rng: np.random.Generator, data: str | PathLike[str] | None) -> Workload:
         """Return the workload; values are drawn from ``rng``, after what is kept."""
         cluster = self.cluster.cluster()
         whole = self._valued_on(cluster)
-        table, counted = self.table(find_log(self.path, data))
+        table, counted = self.table(data)
         if len(table) > self.most_jobs:
             counted[f"jobs left out: before the last {self.most_jobs:,} (most_jobs)"] = len(table) - self.most_jobs
         table = table.iloc[-self.most_jobs :]
@@ -160,7 +161,7 @@ class RequestedShapes(WorkloadSection):
             max_delay=1 + max(job.truth.value.last - job.truth.birth for job in jobs),
             round_seconds=self.round_seconds,
             notes={
-                "source": f"{self.source}, {self.path}",
+                "source": f"requests in a log, {self.path}",
                 **counted,
                 **({"jobs kept, a draw": len(jobs)} if self.kept < 1 else {}),
                 **({"arrivals": f"closer or farther apart, for a load of {self.load:g}"} if self.load else {}),

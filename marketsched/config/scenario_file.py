@@ -28,7 +28,7 @@ OF_LISTED = "bid-price"  # the mechanism of jobs that a file lists, which may be
 LISTED = ("jobs", "mixtures")  # kinds of workloads
 OF_CLUSTERS = "cluster-bid-price"  # the mechanism of jobs with shapes for which none is named
 WHOLE_LOG = 1_000_000  # jobs of a log that are compared at most, where nobody says how many
-OF_REQUESTS = ("sacct-shapes", "instance-shapes")  # workloads of requests in a log, on a cluster that is written out
+OF_REQUESTS = "sacct-shapes"  # the workload of requests in a log, on a cluster that is written out
 OF_LOGS = "two-offers"  # the mechanism of a log for which none is named: its durations are hidden
 
 
@@ -286,7 +286,7 @@ def _keep_values(before: Any, after: Any) -> None:
     So the change does not change what a job is worth. Other workloads, those that say it and those that are not legal
     stay as they are.
     """
-    if not isinstance(after, dict) or after.get("kind") not in OF_REQUESTS or after.get("valued_on"):
+    if not isinstance(after, dict) or after.get("kind") != OF_REQUESTS or after.get("valued_on"):
         return
     whole: dict[str, float] = {}
     with suppress(TypeError, KeyError, AttributeError):

@@ -141,3 +141,15 @@ def test_what_is_missing_is_named(path, tmp_path):
     )
     with pytest.raises(InvalidParameterError, match="no job of the file fits"):
         scenario.workload_of(0)
+
+
+def test_a_load_is_that_of_gpus_until_the_last_birth_and_a_part_is_drawn_by_the_seed(path):
+    workload = {"kind": "sacct-shapes", "path": str(path), "cluster": CLUSTER}
+
+    def births(seed=0, **more):
+        built = Scenario.from_dict({"name": "x", "workload": {**workload, **more}}).workload_of(seed)
+        return [job.truth.birth for job in built.jobs]
+
+    assert births() == [1, 3, 4] and births(load=0.5) == [1, 7, 11]  # 51 GPU-rounds on 10 GPUs
+    kept = [births(seed, kept=0.5) for seed in range(1, 9)]
+    assert len(set(map(len, kept))) > 1 and births(3, kept=0.5) == kept[2]

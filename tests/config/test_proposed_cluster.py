@@ -65,9 +65,18 @@ PBS = "03/02/2026 01:20:00;E;{0}.pbs;user=ann queue=q ctime=1772410200 start=177
 PBS += "Resource_List.ncpus=32 Resource_List.ngpus={1} Resource_List.mem=64gb Resource_List.nodect=2\n"
 
 
+SERVICES = """sn,role,app_name,cpu_request,gpu_request,memory_request,creation_time,scheduled_time,deletion_time
+i0,HN,app_0,12,1,120.0,,,
+i1,CN,app_1,64,0,320.0,1200.0,1210.0,2410.0
+i2,HN,app_2,8,1,40.0,0.0,0.0,6000.0
+i3,HN,app_2,8,1,40.0,3000.0,3000.0,
+"""  # of Alibaba: one began before the trace, one has not ended
+
+
 @pytest.mark.parametrize(
     ("text", "amounts", "groups"),
     [
+        (SERVICES, [[1, 8, 40, 1], [1, 64, 320, 0]], [("CN", 1, 0), ("HN", 1, 1)]),
         (PODS, [[1, 0.5, 0.5, 0], [1, 16, 32, 4], [1, 2, 1, 1]], [("gpu", 2, 4), ("node", 1, 0)]),
         (PBS.format(1, 4) + PBS.format(2, 0), [[2, 16, 32, 2], [2, 16, 32, 0]], [("q", 4, 2)]),
     ],

@@ -82,7 +82,7 @@ def test_the_page_on_clusters_shows_scenarios_that_load():
     (page,) = (block for block in fenced("docs/resources.md", "yaml") if "workload" in block)
     texts = [page, *(path.read_text() for path in sorted(ROOT.glob("examples/gpu-cluster/*.yaml")))]
     found = [Scenario.from_dict(parse_yaml(text, "docs/resources.md")) for text in texts]
-    kinds = ["openb", "sacct-shapes", "instance-shapes", "cluster-jobs", "cluster-mix"]
+    kinds = ["openb", "sacct-shapes", "sacct-shapes", "cluster-jobs", "cluster-mix"]
     assert [each.workload.kind for each in found] == kinds
     assert {each.mechanism.name for each in found} == {"cluster-bid-price"}
 

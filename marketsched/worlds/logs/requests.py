@@ -1,6 +1,7 @@
 """Requests of jobs, per node: Slurm's ReqTRES as ``sacct -P`` prints it, or columns with cores, memory and GPUs.
 
-Those are ``Resource_List`` of PBS's accounting, or a table of pods of Kubernetes.
+Those are ``Resource_List`` of PBS's accounting, a table of pods of Kubernetes, or Alibaba's table of services of 2025
+(Yang et al., GPU-Disaggregated Serving for Deep Learning Recommendation Models at Scale, NSDI 2025).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ NODES = ("resourcelistnodect", "nnodes", "nodes")
 AMOUNTS = ("cpu", "memory", "gpu")
 _KINDS = {"tasks": NODES, "cpu": CORES, "memory": MEMORY, "gpu": GPUS, "gpu_type": MODELS}
 EMPTY = "rows left out: no submission, no run or no resources requested"
+LEAST_BYTES = 1e6  # smaller numbers without a unit are GiB
 _GIB = {"": 1 / 1024**3, "K": 1 / 1024**2, "M": 1 / 1024, "G": 1.0, "T": 1024.0}  # of bytes, with any suffix
 _PARTS = {**_GIB, "": 1 / 1024}  # of Slurm, whose unit is MiB
 _READ = re.compile(r"(?i)(cpu|mem|node|gres/gpu)\b")  # what of a request is read
@@ -118,7 +120,10 @@ def _columns(rows: pd.DataFrame, of_kind: dict[str, str | None]) -> pd.DataFrame
             continue
         parts = rows[column].str.extract(_AMOUNT)
         unit = parts[1].str.upper().map(_GIB) if name == "memory" else parts[1].map({"": 1.0, "m": 1e-3})
-        found[name] = (parts[0].astype(np.float64) * unit.astype(np.float64)).fillna(0.0)
+        number = parts[0].astype(np.float64)
+        if name == "memory" and number.max() < LEAST_BYTES:
+            unit = unit.where(parts[1] != "", 1.0)
+        found[name] = (number * unit.astype(np.float64)).fillna(0.0)
     if of_kind["cpu"] is None and of_kind["memory"] is None:
         found["cpu"] = found["tasks"].astype(np.float64)
     found["gpu_type"] = rows[of_kind["gpu_type"]] if of_kind["gpu_type"] else ""
