@@ -119,6 +119,7 @@ _MARKET: dict[str, dict[str, Any]] = {
         "sweep": "marketsched.show.commands.sweep:sweep",
         "report": "marketsched.show.commands.report:report",
         "waits": "marketsched.show.commands.waits:waits",
+        "scheduler": "marketsched.show.commands.scheduler:scheduler",
         "explain": "marketsched.show.commands.explain:explain",
         "replay": "marketsched.show.commands.replay:replay",
         "scenarios": "marketsched.show.commands.scenarios:scenarios",

@@ -11,6 +11,7 @@ from . import proposed_cluster as proposed_cluster
 from . import scenario as scenario
 from . import scenario_file as scenario_file
 from . import sections as sections
+from . import slurm_conf as slurm_conf
 from . import sow_codec as sow_codec
 from . import strict_yaml as strict_yaml
 from . import yesterday as yesterday

@@ -42,7 +42,7 @@ def recorded_sentences(result: Result) -> list[str]:
     if runs["beyond"] > 0:
         over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here"
         found += [f"{over}: no bound speaks of it."] if not math.isfinite(rows[RECORDED]["welfare_share"]) else []
-    judge = next((name for name in ("easy-backfill", *rows) if name in rows and name != RECORDED), None)
+    judge = next((name for name in ("scenario", "easy-backfill", *rows) if name in rows and name != RECORDED), None)
     if judge is None or not math.isfinite(rows[judge]["fidelity_ratio"]):
         return found
     row = rows[judge] if windows == 1 else {**rows[judge], **_between_windows(result, judge, windows)}
