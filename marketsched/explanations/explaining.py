@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from marketsched.agents.job import Job
 from marketsched.agents.market_log import RowKind
 from marketsched.agents.result import lost_runs
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import parse_yaml
+from marketsched.explanations.changes import Change, Changed, changes_of, played_changes
 from marketsched.explanations.explanation import LARGEST, Explanation, Holders
+from marketsched.explanations.payment import Payment, checked_payment
 from marketsched.explanations.rules import Rule, rule_of
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.results.overtaking import Waits
 from marketsched.results.result import Result
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.promises import promise_of
 
 HELD = ("before", "ahead", "passed")
+AS_IT_WAS, SAME = "as it was", 1e-9
 
 
 class Explainer:
@@ -57,6 +64,8 @@ class Explainer:
         self.seed = int(result.meta["seed"])
         jobs = result.tables["jobs"]
         self.jobs = jobs[jobs["arrival"].notna()].reset_index(drop=True)
+        self._changes: dict[str, list[Changed]] = {}
+        self._menus: dict[str, object] = {}
 
     @cached_property
     def market(self) -> MarketAtHand:
@@ -80,8 +89,46 @@ class Explainer:
         """The rows of jobs by name."""
         return {str(name): row for row, name in enumerate(self.jobs["name"])}
 
-    def explain(self, job: str) -> Explanation:
+    def prepare(self, jobs: Iterable[str]) -> None:
+        """Play the changes of several jobs, and find their menus, in one play of the market each."""
+        new = [job for job in jobs if job not in self._menus]
+        if not new:
+            return
+        asked = {job: [Change(AS_IT_WAS, self._job(job)), *self._asked(job)] for job in new}
+        found, posted = played_changes(self.market, self.scenario, asked, self._data)
+        self._changes |= found
+        self._menus |= dict.fromkeys(new) | posted | self.market.menus_of(new)
+
+    def _job(self, name: str) -> Job:
+        return self.market.setup.jobs[self.market.place_of[name]]
+
+    def _asked(self, name: str) -> list[Change]:
+        job, setup = self._job(name), self.market.setup
+        promised = promise_of(setup.mechanism, job.truth) != "none"
+        return changes_of(job, setup, self.scenario, promised, self.result.meta.get("round_seconds"))
+
+    def changes(self, job: str) -> list[Changed] | None:
+        """Return what changes of a job would have brought, or None if the market cannot be played again.
+
+        So it is where owners do not all report truly, or the mechanism keeps state outside of itself: the job as it was
+        then ends otherwise than in the tables.
+        """
+        self.prepare([job])
+        was, *found = self._changes[job]
+        row = self.jobs.iloc[self.places[job]]
+        start = None if pd.isna(row["start"]) else int(row["start"])
+        same = was.start == start and abs(was.payment - row["payment"]) <= SAME * (1 + abs(was.payment))
+        return found if same else None
+
+    def explain(self, job: str, changes: bool = True) -> Explanation:
         """Return why a job waited.
+
+        Parameters
+        ----------
+        job : str
+            Its name.
+        changes : bool
+            Whether to play what would have changed it, and to check its payment.
 
         Raises
         ------
@@ -114,9 +161,13 @@ class Explainer:
             float(row["value"]), float(truth.value.highest), float(row["payment"]),
             int(waits.left[place] - waits.arrivals[place]), causes, holders,
             "" if kept is None else str(names[kept]), rule,
-            self.scenario.mechanism.name, self.market.setup.round_seconds or self.result.meta.get("round_seconds"),
-            int(row["runs"]),
+            self.scenario.mechanism.name, self.result.meta.get("round_seconds"),
+            int(row["runs"]), self.changes(job) if changes else (), self._payment(job, row) if changes else None,
         )  # fmt: skip
+
+    def _payment(self, job: str, row: pd.Series[Any]) -> Payment:
+        nodes = int(self.waits.nodes[self.places[job]])
+        return checked_payment(row, nodes, self._menus[job], self.result.tables, self.market.setup.mechanism)
 
 
 def _taken_back(events: pd.DataFrame, names: pd.Series) -> NDArray[np.int64]:

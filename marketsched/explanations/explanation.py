@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from marketsched.explanations.changes import Changed
+from marketsched.explanations.payment import Payment
 from marketsched.explanations.rules import Rule
 from marketsched.results.views import amount, percent
 
@@ -14,6 +16,7 @@ HELD = {  # who held the nodes, by cause, where somebody did
     "ahead": "{} ahead of it",
     "passed": "{} that came later and passed it: {passed}",
 }
+NEVER = 2**62  # a round that is none
 LARGEST = 3  # holders that are named
 
 
@@ -54,6 +57,12 @@ class Explanation:
         The name of the rule.
     round_seconds : float or None
         Length of a round.
+    runs : int
+        How often it started.
+    changes : sequence of Changed, or None
+        What changes of this job alone would have brought; None: the market cannot be played again.
+    checked : Payment or None
+        Its payment, recomputed; None: not asked for.
     """
 
     job: str
@@ -74,15 +83,21 @@ class Explanation:
     mechanism: str
     round_seconds: float | None = None
     runs: int = 0
-    more: Sequence[str] = field(default_factory=tuple)
+    changes: Sequence[Changed] | None = ()
+    checked: Payment | None = None
 
     def data(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return asdict(self) | {"rule": self.rule._asdict()}
+        found = asdict(replace(self, changes=())) | {"rule": self.rule._asdict()}
+        changes = [
+            {"change": each.change.words, "promised": each.change.promised, **_figures(each)}
+            for each in self.changes or ()
+        ]
+        return found | {"changes": changes, "checked": None if self.checked is None else self.checked._asdict()}
 
     def lines(self) -> list[str]:
         """Return it in words, the answer first."""
-        return [self._answer(), self._facts(), *self._causes(), *self.more]
+        return [self._answer(), self._facts(), *self._causes(), *self._changes(), *self._payment()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -109,7 +124,7 @@ class Explanation:
             "passed": "jobs that came later passed it and held the nodes",
             "kept": "idle nodes were kept for "
             + (f"job {self.kept_for}, first of all" if self.kept_for else "another"),
-            "own": f"of its own limit: {self.rule.own}",
+            "own": f"its own limit held it: {self.rule.own}",
             "lost": "its own runs were taken back",
         }[cause]
 
@@ -148,10 +163,55 @@ class Explanation:
             found.append(f"{head}{who}; {'largest: ' if holders.jobs > 1 else ''}{largest}")
         return found
 
+    def _changes(self) -> list[str]:
+        """Return what each change would have brought: what starts it an hour earlier first, equal ones in one line."""
+        if self.changes is None:
+            return ["no change can be played: owners here do not all report truly, or the rule keeps state elsewhere"]
+        if not self.changes:
+            return []
+        hour = 1 if self.round_seconds is None else max(1, round(3600 / self.round_seconds))
+        until = NEVER if self.start is None else self.start
+        groups: dict[tuple[int, float], list[str]] = {}
+        for each in self.changes:
+            start = NEVER if each.start is None else each.start
+            words = each.change.words
+            if each.change.promised:
+                words += f" (a false report; by the rule's promise it gains nothing: {amount(each.utility)} credits)"
+            groups.setdefault((start, round(each.payment, 9)), []).append(words)
+        rank = {
+            key: (0 if until - key[0] >= hour else 1 if key[0] < until else 2 if key[0] == until else 3)
+            for key in groups
+        }
+        found = ["what would have changed it, everybody else as they were:"]
+        for key in sorted(groups, key=lambda key: rank[key]):
+            start, payment = key
+            earlier = abs(until - start)
+            apart = (
+                ""
+                if NEVER in key or until == NEVER
+                else f" ({self.span(earlier)} {'earlier' if start < until else 'later'})"
+            )
+            when = (
+                "no start"
+                if start == NEVER
+                else f"the same start, {self._moment(start)}"
+                if start == until
+                else f"start {self._moment(start)}{apart}"
+            )
+            found.append(f"  {when}, pays {amount(payment)}: {'; '.join(groups[key])}")
+        return found
+
+    def _payment(self) -> list[str]:
+        return [] if self.checked is None else [f"payment: {self.checked.words}"]
+
     def _work(self, node_rounds: int) -> str:
         if self.round_seconds is None:
             return f"{node_rounds:,} node-rounds"
         return f"{amount(round(node_rounds * self.round_seconds / 3600, 1))} node-h"
+
+
+def _figures(each: Changed) -> dict[str, Any]:
+    return {name: getattr(each, name) for name in ("start", "completion", "payment", "utility")}
 
 
 def span(rounds: float, round_seconds: float | None) -> str:

@@ -61,7 +61,7 @@ def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
     'they fitted beside the reservation of the first in line'
     """
     asked = getattr(mechanism, "inner", mechanism)
-    kinds = [kind.__name__ for kind in type(asked).__mro__]
+    kinds = [kind.__name__ for kind in type(asked).__mro__ if not (revealed and kind.__name__ == "TwoOffers")]
     reserves = getattr(asked, "reserve", "none") not in ("none", 0)
     strict = not revealed and getattr(asked, "_order", "") == "strict"  # of bid prices
     calendar = revealed and {"BidPrice", "FirstCome"} & {*kinds}

@@ -1,10 +1,15 @@
 """Explanations of jobs: causes that add up, by hand, from a folder and from a comparison."""
 
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import marketsched
+from marketsched.agents.market_run import MarketRun
+from marketsched.config.scenario import Scenario
 from marketsched.explanations.explaining import Explainer
 from marketsched.explanations.rules import OWN, PASSED
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
@@ -43,7 +48,7 @@ def test_a_wide_job_that_is_passed_by_hand():
     found = marketsched.run(scenario(COUCH, "easy-backfill", reserve="none")).explain("couch")
     assert found.causes == {"before": 2, "ahead": 4, "passed": 5, "kept": 0, "own": 0, "lost": 0} and found.wait == 11
     assert found.holders["passed"] == (1, (("passes", "dan", 10),)) and found.start == 13
-    assert str(found).splitlines() == [
+    assert str(found).splitlines()[:5] == [
         "job couch of eve waited 11 rounds (easy-backfill): 45.5 % of it because jobs that came later passed it and "
         "held the nodes",
         "  4 nodes; arrival in round 2; start in round 13; completed in round 15; worth 9 of at most 9 credits, pays 0",
@@ -72,6 +77,78 @@ def test_causes_add_up_under_every_rule(rule):
         found = explainer.explain(name)
         end = found.start if found.start is not None else found.end or int(result.outcome["rounds"]) + 1
         assert sum(found.causes.values()) == found.wait == end - result.jobs.set_index("name")["arrival"][name], row
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_stated_change_is_what_a_market_of_its_own_gives_and_payments_are_right(rule):
+    scenario = Scenario.load("stochastic-mix").with_mechanism(rule)
+    explainer, rng = Explainer(marketsched.run(scenario, 3)), np.random.default_rng(5)
+    names = rng.choice([*explainer.places], 6, replace=False).tolist()
+    explainer.prepare(names)
+    apart = 0
+    for name in names:
+        found = explainer.explain(name)
+        assert found.checked.holds, found.checked
+        for each in found.changes:
+            more = {f"parameters.{key}": value for key, value in each.change.parameters.items()}
+            setup = scenario.with_mechanism(rule, more).setup(np.random.default_rng(np.random.SeedSequence(3)))
+            place, jobs = explainer.market.place_of[name], list(setup.jobs)
+            jobs[place] = each.change.job or jobs[place]
+            row = MarketRun(replace(setup, jobs=jobs)).run().jobs.iloc[place]
+            assert (None if pd.isna(row["start"]) else row["start"]) == each.start, each
+            assert row["payment"] == pytest.approx(each.payment, rel=1e-9), each
+            apart += each.start != found.start
+    assert apart > 3  # changes do something
+
+
+def test_changes_of_a_job_with_a_wall_time_and_an_even_width():
+    """A wall of 9 for a run of 2 lets the job pass; halved it takes 4 rounds; each is asked once."""
+    late = job("late", "dan", 2, 2, 2)
+    late["requirements"] = [{"arrival": 2, "duration": 9, "probability": 1, "signal": None}]
+    jobs = [job("first", "ann", 1, 2, 6), job("wide", "eve", 2, 4, 3), late]
+    found = marketsched.run(scenario(jobs, "easy-backfill")).explain("late")
+    starts = {each.change.words: each.start for each in found.changes}
+    assert starts == {
+        "a wall time of 5 rounds for 9": 2, "a wall time of 2 rounds for 9": 2, "submission a round earlier": 1,
+        "a deadline a round later": 10, "twice the value": 10, "half its nodes, 1, for twice as long": 10,
+    }  # fmt: skip
+    told = found.lines()
+    assert told[-2].startswith("  the same start, in round 10, pays 0: a deadline a round later; twice the value; half")
+    assert (
+        told[-4]
+        == "  start in round 2 (8 rounds earlier), pays 0: a wall time of 5 rounds for 9; a wall time of 2 rounds for 9"
+    )
+
+
+def test_twice_the_share_is_a_change_of_the_rules_record():
+    """Three jobs for the same nodes: the last one would go second."""
+    jobs = [job(name, name, birth, 2, 9) for name, birth in (("a", 1), ("b", 2), ("c", 3))]
+    found = marketsched.run(scenario(jobs, "fair-turns", capacity=2)).explain("c")
+    (raised,) = (each for each in found.changes if each.change.words == "twice the share for c")
+    assert (found.start, raised.start) == (19, 10)
+
+
+def test_a_class_one_step_up_is_a_change_of_the_log(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = [f"u{i % 5},{60 * i},1800,{1 + i % 3},10,90000" for i in range(60)]
+    path.write_text("\n".join(["user,submit_s,run_s,processors,value,deadline", *rows]))
+    log = {"name": "log", "workload": {"kind": "csv", "path": str(path), "capacity": 4}}
+    explainer = Explainer(marketsched.run(log, mechanism="easy-backfill:order=class"))
+    names = [*explainer.places][10:50:4]
+    explainer.prepare(names)
+    raised = {name: each.start for name in names for each in explainer.changes(name) if each.change.whole}
+    starts = [(start, explainer.explain(name).start) for name, start in raised.items()]
+    assert len(starts) > 5 and all(raised <= start for raised, start in starts)
+    assert sum(raised < start for raised, start in starts) > 2
+
+
+def test_a_payment_that_is_wrong_is_called_so():
+    result = marketsched.run("stochastic-mix", seed=3, mechanism="two-offers")
+    paid = result.jobs[result.jobs["payment"] > 0].iloc[4]
+    result.jobs.loc[paid.name, "payment"] = paid["payment"] * 1.001
+    explainer = Explainer(result)
+    found = explainer.explain(str(paid["name"]))
+    assert found.changes is None and found.checked.holds is False and "payment: WRONG" in str(found)
 
 
 def test_every_rule_on_identical_nodes_has_its_words():
