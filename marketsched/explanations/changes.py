@@ -24,7 +24,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
-from marketsched.mechanisms.mechanism import Event, EventKind
+from marketsched.mechanisms.mechanism import Event, EventKind, Truthful
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import no_collection, snapshot
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
@@ -46,8 +46,8 @@ class Change(NamedTuple):
         The job as it would be; None: as it is.
     parameters : mapping
         Of the mechanism, that would be others.
-    promised : bool
-        Whether it is a false report, that the rule promises not to pay.
+    promised : Truthful
+        What the rule promises of it, if it is a false report: that it does not pay.
     whole : bool
         Whether the market is played from its first round on.
     """
@@ -55,7 +55,7 @@ class Change(NamedTuple):
     words: str
     job: Job | None = None
     parameters: Mapping[str, Any] = {}
-    promised: bool = False
+    promised: Truthful = "none"
     whole: bool = False
 
 
@@ -74,7 +74,7 @@ class Changed:
 
 
 def changes_of(
-    job: Job, setup: MarketSetup, scenario: Scenario, promised: bool, round_seconds: float | None
+    job: Job, setup: MarketSetup, scenario: Scenario, promised: Truthful, round_seconds: float | None
 ) -> list[Change]:
     """Return the changes that a job is asked for, the smallest first.
 
@@ -86,8 +86,8 @@ def changes_of(
         Of its market.
     scenario : Scenario
         Of its market.
-    promised : bool
-        Whether the rule promises that no false report of value pays.
+    promised : Truthful
+        What the rule promises to the job, if it reports the truth.
     round_seconds : float or None
         Length of a round; None: a change of an hour is one of a round.
     """
@@ -106,7 +106,8 @@ def changes_of(
     for words, lie in ((f"a deadline {step} later", ShiftDeadline(hour)), ("twice the value", ScaleValue(MORE))):
         report = _legal(lie, truth, public)
         if report is not None and report != truth:
-            found.append(Change(words, _with(job, report), promised=promised))
+            kept = promised if isinstance(lie, ScaleValue) or not setup.mechanism.standing.but else "none"
+            found.append(Change(words, _with(job, report), promised=kept))
     if scenario.mechanism.name == "two-offers" and truth.patience != 0:
         found.append(Change("the least patience", _with(job, restated(truth, patience=0))))
     if truth.concurrency > 1 and (half := _halved(job, public)) is not None:

@@ -21,6 +21,7 @@ from marketsched.explanations.explanation import LARGEST, Explanation, Holders
 from marketsched.explanations.payment import Payment, checked_payment
 from marketsched.explanations.rules import Rule, rule_of
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
+from marketsched.mechanisms.promises import Disclosure
 from marketsched.results.overtaking import Waits
 from marketsched.results.result import Result
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
@@ -73,9 +74,14 @@ class Explainer:
         return MarketAtHand.of(self.scenario, self.seed, self._data)
 
     @cached_property
+    def disclosure(self) -> Disclosure:
+        """Whether all jobs reveal their durations, none, or some."""
+        return self.market.setup.table.disclosure
+
+    @cached_property
     def rule(self) -> Rule:
         """The words of its rule."""
-        return rule_of(self.market.setup.mechanism, self.market.setup.table.revealed)
+        return rule_of(self.market.setup.mechanism, self.disclosure == "revealed")
 
     @cached_property
     def waits(self) -> Waits:
@@ -104,7 +110,7 @@ class Explainer:
 
     def _asked(self, name: str) -> list[Change]:
         job, setup = self._job(name), self.market.setup
-        promised = promise_of(setup.mechanism, job.truth) != "none"
+        promised = promise_of(setup.mechanism, job.truth, self.disclosure)
         return changes_of(job, setup, self.scenario, promised, self.result.meta.get("round_seconds"))
 
     def changes(self, job: str) -> list[Changed] | None:

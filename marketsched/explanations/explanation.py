@@ -17,6 +17,11 @@ HELD = {  # who held the nodes, by cause, where somebody did
     "passed": "{} that came later and passed it: {passed}",
 }
 NEVER = 2**62  # a round that is none
+PROMISED = {  # of a false report
+    "ex post": "by the rule's promise it gains nothing",
+    "in expectation": "by the rule's promise it gains nothing on average",
+    "up to regret": "by the rule's promise it gains at most a computed regret",
+}
 LARGEST = 3  # holders that are named
 
 
@@ -175,8 +180,8 @@ class Explanation:
         for each in self.changes:
             start = NEVER if each.start is None else each.start
             words = each.change.words
-            if each.change.promised:
-                words += f" (a false report; by the rule's promise it gains nothing: {amount(each.utility)} credits)"
+            if each.change.promised != "none":
+                words += f" (a false report: {PROMISED[each.change.promised]}, here {amount(each.utility)} credits)"
             groups.setdefault((start, round(each.payment, 9)), []).append(words)
         rank = {
             key: (0 if until - key[0] >= hour else 1 if key[0] < until else 2 if key[0] == until else 3)
