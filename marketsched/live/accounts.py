@@ -110,13 +110,9 @@ class Accounts:
         account.balance = self.unopened.pop(account.name, 0)
         self.known[account.name] = account
 
-    def charge(self, name: str, micro: int, job: str) -> list[Posting]:
-        """Return the postings of a job's charge, millionths."""
-        return [Posting(name, -micro, "charge", job), Posting(MARKET, micro, "charge", job)] if micro else []
-
-    def fee(self, name: str, micro: int, job: str) -> list[Posting]:
-        """Return the postings of the fee of a job that did not come as it announced, millionths."""
-        return [Posting(name, -micro, "no-show", job), Posting(MARKET, micro, "no-show", job)] if micro else []
+    def charge(self, name: str, micro: int, job: str, what: str = "charge") -> list[Posting]:
+        """Return the postings of a job's charge, or of its fee (``no-show``), millionths."""
+        return [Posting(name, -micro, what, job), Posting(MARKET, micro, what, job)] if micro else []
 
     def book(self, postings: list[Posting]) -> None:
         """Move credits."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -436,25 +435,19 @@ def _rounds_or_time(text: str) -> int | str:
 
 
 @contextmanager
-def _token_file(path: Path | None) -> Iterator[Callable[[str], None]]:
+def _token_file(path: Path | None) -> Iterator[Callable[[str], object]]:
     """Give what writes a token: to a new file that only its owner can read, made first, or to standard output."""
     if path is None:
         yield typer.echo
         return
-    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    written = False
+    from marketsched.live.tokens import new_private_file  # not for --help
 
-    def write(token: str) -> None:
-        nonlocal written
-        os.write(file, f"{token}\n".encode())
-        written = True
-
-    try:
-        yield write
-    finally:
-        os.close(file)
-        if not written:
-            path.unlink()
+    with new_private_file(path) as file:
+        try:
+            yield lambda token: file.write(f"{token}\n")
+        finally:
+            if not file.tell():
+                path.unlink()
 
 
 def _signal(text: str) -> Any:

@@ -222,7 +222,7 @@ class LiveMarket(LiveState):
             (said,) = self._replayer.take(line)
             micro = round(said.get("payment", 0.0) * MICRO)
         job.charge = micro
-        return self.accounts.fee(job.owner, micro, job.name)
+        return self.accounts.charge(job.owner, micro, job.name, "no-show")
 
     def _owner(self, event: Event) -> Applied:
         account = self.accounts.check_new(event["owner"], event["role"], event.get("limit"), event.get("group"))

@@ -15,9 +15,8 @@ import importlib.util
 import json
 import pkgutil
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ ATOMS = (type(None), bool, int, float, str)
 FACTORIES: dict[str, Callable[[], Any]] = {"list": list, "dict": dict, "set": set, "int": int, "float": float}
 SEQUENCES: dict[str, type] = {"list": list, "set": set}  # made empty, then filled
 FIXED: dict[str, type] = {"tuple": tuple, "frozenset": frozenset}  # made with their content
-TABLES: dict[str, type] = {"dict": dict, "counter": Counter, "ordered": OrderedDict}
+TABLES: dict[str, type] = {"dict": dict, "counter": Counter}
 HEAP_TYPE = 1 << 9  # the flag of a class that is written in Python
 NUMBERS = "biufcUSmM"  # kinds of arrays that are bytes
 
@@ -125,10 +124,6 @@ class _Writer:
             return self._enter(found, [kind.__name__, [self.value(each) for each in found]])
         if isinstance(found, tuple):  # a named one
             return self._enter(found, ["named", self._name(kind), [self.value(each) for each in found]])
-        if isinstance(found, Enum):
-            return self._enter(found, ["member", self._name(kind), found.name])
-        if kind is types.MappingProxyType:
-            return self._enter(found, ["view", self.value(dict(found))])
         simple = _simple(found)
         if simple is not None:
             return self._enter(found, simple)
@@ -143,8 +138,6 @@ class _Writer:
             return [kind.__name__, [self.value(each) for each in found]]
         if kind is deque:
             return ["deque", found.maxlen, [self.value(each) for each in found]]
-        if kind is np.ndarray:
-            return ["objects", list(found.shape), [self.value(each) for each in found.ravel().tolist()]]
         for name, made in TABLES.items():
             if kind is made:
                 return [name, self._pairs(found)]
@@ -204,21 +197,13 @@ def _simple(found: Any) -> Node | None:
     kind = type(found)
     if isinstance(found, np.generic):
         return ["number", _dtype_as_data(found.dtype), _text(found.tobytes())]
-    if kind is np.ndarray and not found.dtype.hasobject:
+    if kind is np.ndarray:
         order = "F" if found.flags.f_contiguous and not found.flags.c_contiguous else "C"
         content = _text(found.tobytes(order))
         return ["array", _dtype_as_data(found.dtype), list(found.shape), order, bool(found.flags.writeable), content]
     if kind is np.random.Generator:
         return ["generator", *_generator_state(found)]
-    if isinstance(found, np.dtype):
-        return ["dtype", _dtype_as_data(found)]
-    if kind in (bytes, bytearray):
-        return [kind.__name__, _text(bytes(found))]
-    if kind is complex:
-        return ["complex", found.real, found.imag]
-    if kind is range:
-        return ["range", found.start, found.stop, found.step]
-    return None
+    return ["bytes", _text(found)] if kind is bytes else None
 
 
 def _generator_state(found: np.random.Generator) -> Node:
@@ -241,7 +226,7 @@ class _Reader:
         later = [n for n, node in enumerate(nodes) if not self._begin(n, node)]
         for n in later:
             self._made[n] = self._fixed(*nodes[n])
-        for kinds in (("object",), ("list", "deque", "objects"), ("set", "default", *TABLES)):
+        for kinds in (("object",), ("list", "deque"), ("set", "default", *TABLES)):
             for n, node in enumerate(nodes):
                 if node[0] in kinds:
                     self._fill(self._made[n], *node)
@@ -253,7 +238,7 @@ class _Reader:
     def _begin(self, n: int, node: Node) -> bool:
         """Make an object that is filled later, or holds no other; return False if it is of neither kind."""
         kind, *rest = node
-        if kind in FIXED or kind in ("named", "member", "view"):
+        if kind in FIXED or kind == "named":
             return False
         if kind == "known":
             self._made[n] = self._known
@@ -263,8 +248,6 @@ class _Reader:
             self._made[n] = deque(maxlen=rest[0])
         elif kind == "default":
             self._made[n] = defaultdict(FACTORIES[rest[0]])
-        elif kind == "objects":
-            self._made[n] = np.empty(tuple(rest[0]), dtype=object)
         elif kind == "object":
             made = self._classes.get(*rest[0])
             if not _is_plain_class(made):
@@ -276,16 +259,12 @@ class _Reader:
 
     def _fixed(self, kind: str, *rest: Any) -> Any:
         """Return an object that is made with what it holds, which stands before it."""
-        if kind == "view":
-            return types.MappingProxyType(self.value(rest[0]))
         if kind in FIXED:
             return FIXED[kind](self.value(each) for each in rest[0])
         made = self._classes.get(*rest[0])
-        if kind == "member" and issubclass(made, Enum):
-            return made.__members__[rest[1]]
-        if kind == "named" and issubclass(made, tuple):
-            return tuple.__new__(made, [self.value(each) for each in rest[1]])
-        raise ValueError(f"{made.__qualname__} is no {kind}")
+        if not issubclass(made, tuple):
+            raise ValueError(f"{made.__qualname__} is no tuple")
+        return tuple.__new__(made, [self.value(each) for each in rest[1]])
 
     def _fill(self, made: Any, kind: str, *rest: Any) -> None:
         held = rest[-1]
@@ -296,10 +275,6 @@ class _Reader:
                     slots[name].__set__(made, self.value(each))
                 else:
                     made.__dict__[name] = self.value(each)
-        elif kind == "objects":
-            flat = made.reshape(-1)
-            for n, each in enumerate(held):
-                flat[n] = self.value(each)
         elif kind == "set":
             made.update(self.value(each) for each in held)
         elif kind in ("list", "deque"):
@@ -325,14 +300,8 @@ def _read_simple(kind: str, *rest: Any) -> Any:
         bits = np.random.PCG64(seed)
         bits.state = state
         return np.random.Generator(bits)
-    if kind == "dtype":
-        return _dtype(rest[0])
-    if kind in ("bytes", "bytearray"):
-        return (bytes if kind == "bytes" else bytearray)(_bytes(rest[0]))
-    if kind == "complex":
-        return complex(*rest)
-    if kind == "range":
-        return range(*rest)
+    if kind == "bytes":
+        return _bytes(rest[0])
     raise ValueError(f"a state holds no {kind!r}")
 
 

