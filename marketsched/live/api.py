@@ -21,9 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from marketsched import __version__
 from marketsched.live import bodies
-from marketsched.live.batches import batch
-from marketsched.live.calls import Seq
-from marketsched.live.documented import body, problems
+from marketsched.live.calls import Seq, batch
 from marketsched.live.figures import Figures
 from marketsched.live.guard import Guard
 from marketsched.live.market_view import PRICED_ROUNDS, public_at, shown_at
@@ -31,7 +29,7 @@ from marketsched.live.owner_view import seen
 from marketsched.live.page import PAGES, page_answer
 from marketsched.live.principal import Principal
 from marketsched.live.problems import problem, problem_of
-from marketsched.live.routes import ROUTES, Route
+from marketsched.live.routes import ROUTES, Route, body, problems
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.live.turn import Turn, Work
 from marketsched.mechanisms.errors import InvalidReportError, MarketschedError

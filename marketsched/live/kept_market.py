@@ -20,12 +20,11 @@ from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.market_view import market_view
 from marketsched.live.owner_view import Cursors
-from marketsched.live.playing import play_journal
+from marketsched.live.playing import Walk, play_journal
 from marketsched.live.rows import Batch, Row
 from marketsched.live.snapshots import EVERY_ROWS, Schedule, digest_of, frozen, key_in, made_by, seal_of
 from marketsched.live.tokens import Tokens, check_new_file, new_private_file
 from marketsched.live.turn import Turn
-from marketsched.live.walking import Walk
 from marketsched.mechanisms.errors import InvalidParameterError
 
 RECENT = 5000  # rows kept in memory, for streams

@@ -239,3 +239,42 @@ def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> It
             yield from (json.dumps(decision) for row in journal.rows() for decision in row.decisions)
     finally:
         journal.close()
+
+
+ROWS_AT_ONCE = 100
+
+
+class Walk:
+    """The way from the first row to ``last``, behind which the market of a snapshot was; 0: nothing is to be read.
+
+    ``counts``: how many rows the open journal had then, and the tables that hang on it.
+    """
+
+    def __init__(self, journal: Journal, last: int, counts: Mapping[str, int]) -> None:
+        self._journal, self.last, self._expected = journal, last, counts
+        self._seq, self._digest = 0, ""
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def over(self) -> bool:
+        """True once all rows have been checked."""
+        return self._seq >= self.last
+
+    def step(self) -> None:
+        """Read some rows. Raises JournalError if one is damaged; the message names it."""
+        if self.over:
+            return
+        rows = list(self._journal.rows(self._seq, min(ROWS_AT_ONCE, self.last - self._seq)))
+        for row in rows:
+            self._pass(row)
+        if not rows:
+            raise JournalError(f"journal row {self._seq + 1} is missing")
+
+    def _pass(self, row: Row) -> None:
+        if row.seq != self._seq + 1:
+            raise JournalError(f"journal row {self._seq + 1} is missing: the next one is {row.seq}")
+        self._journal.check_seal(row, self._digest)
+        self._counts += row.counts
+        if row.seq == self.last:
+            check_counts(self._expected, self._counts)
+        self._seq, self._digest = row.seq, row.digest

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from marketsched.live import credit_command  # noqa: F401 - adds its commands, too
+from marketsched.live import command  # noqa: F401 - adds its commands, too
 from marketsched.live.command import TokenOption, UrlOption, live_app, live_client, live_errors, live_statement
 from marketsched.live.slurm import Slurm
 

@@ -8,11 +8,10 @@ import pytest
 
 from marketsched.agents.market import Market
 from marketsched.config.scenario import Scenario
-from marketsched.dashboard.bound import bound_by_round
 from marketsched.dashboard.descriptions import bound_rows, group_rows, numbers, sentences, start_rows
 from marketsched.dashboard.figures import FEWEST_ROUNDS, pictures, rounds_across
 from marketsched.dashboard.reasons import WatchedMechanism
-from marketsched.dashboard.session import Session
+from marketsched.dashboard.session import Session, bound_by_round
 from marketsched.dashboard.settings import first_form, read_form
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.realised import RealisedJobs

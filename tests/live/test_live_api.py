@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from live_tools import PLAIN, refused, sow
-from marketsched.live.batches import batch
+from marketsched.live.calls import batch
 from marketsched.live.client import LiveClient, LiveError, LiveUnavailableError
 from marketsched.live.principal import Principal
 from marketsched.live.serving import LiveServer, listening, serving

@@ -10,8 +10,8 @@ from live_tools import MECHANISMS, PLAIN, Owners, config, play, random_quote, re
 from marketsched.live.configuration import live_config
 from marketsched.live.costs import fee, most_of
 from marketsched.live.machine import LiveMarket
-from marketsched.live.round_end import due
 from marketsched.live.rows import Row
+from marketsched.live.turn import due
 from marketsched.mechanisms import register
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError, UnknownNameError
 from marketsched.mechanisms.mechanism import Mechanism

@@ -9,8 +9,8 @@ from marketsched.live import calls
 from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
-from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
+from marketsched.live.turn import due
 from marketsched.mechanisms import Event, EventKind, Mechanism
 from marketsched.mechanisms.errors import EventError
 

@@ -17,9 +17,9 @@ from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import play_journal
 from marketsched.live.principal import Principal
-from marketsched.live.round_end import due
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import frozen, thawed
+from marketsched.live.turn import due
 
 OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 

@@ -16,7 +16,7 @@ from marketsched.results.kinds import kind_names
 from marketsched.results.result import Result, load
 from marketsched.show.cli import app
 from marketsched.show.reports.page import report_page
-from marketsched.study.sweeps.table import arrow_table
+from marketsched.study.sweeps.records import arrow_table
 from report_page_reader import Page
 from stored_results import stored
 from written_reproduction import write_reproduction

@@ -16,9 +16,8 @@ from marketsched.play.kept_results import difference, fingerprint, source_digest
 from marketsched.results import output
 from marketsched.results.views import flat
 from marketsched.study.sweeps.folder import open_folder
-from marketsched.study.sweeps.records import perform
+from marketsched.study.sweeps.records import arrow_table, perform, sweep_rows
 from marketsched.study.sweeps.runs import runs_from
-from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
 

@@ -24,9 +24,8 @@ from marketsched.play.parallel import TimeLeft
 from marketsched.play.workers import Processes, Workers, cores
 from marketsched.results.result import Result, load
 from marketsched.study.sweeps.folder import TABLE, SweepFolder, check_sweep_target, open_folder, without_figures
-from marketsched.study.sweeps.records import FAILED, SweepTask, killed, perform
+from marketsched.study.sweeps.records import FAILED, SweepTask, arrow_table, killed, perform, sweep_rows
 from marketsched.study.sweeps.runs import SweepRun, SweepSpec, read_spec, runs_from, runs_of
-from marketsched.study.sweeps.table import arrow_table, sweep_rows
 from marketsched.worlds.traces import data_folder
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class SweepResult:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The table, as it stands in the folder; see `marketsched.study.sweeps.table`."""
+        """The table, as it stands in the folder; see `marketsched.study.sweeps.records`."""
         import pandas as pd
 
         return pd.read_parquet(self.out / TABLE) if self.finished else pd.DataFrame()
