@@ -3,11 +3,12 @@
 import re
 import time
 
+import numpy as np
 import pytest
 
 from draws import many
 from faulty_mechanisms import FAULTS, UNFAIR
-from marketsched.mechanisms import FirstCome, InvalidParameterError, get_mechanism
+from marketsched.mechanisms import ArrivalMarket, FirstCome, InvalidParameterError, get_mechanism
 from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.testing import mechanism_tests
 from marketsched.truthfulness import check_mechanism, check_truthful
@@ -88,8 +89,8 @@ def test_a_lie_found_by_search_replays():
     build = built("pay-as-bid")
     (result,) = check_truthful(build, domains=[], n_markets=6, plays=500)
     assert (result.name, result.outcome) == (DRAWN, "failed")
-    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)', contested=(True|False)\)", result.detail)
-    honest, lying = replay_drawn(build, int(call[1]), eval(call[2]), call[3], contested=call[4] == "True")
+    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)', form='(\w+)'\)", result.detail)
+    honest, lying = replay_drawn(build, int(call[1]), eval(call[2]), call[3], form=call[4])
     said = float(re.search(r"gains (?:exactly|about) ([\d.]+) credits", result.detail)[1])
     assert lying - honest == pytest.approx(said, rel=1e-6)
 
@@ -201,9 +202,74 @@ class PaysItsBidWhereHidden(FirstCome):
 @pytest.mark.slow
 def test_hidden_durations_are_played_where_truth_is_promised_for_them():
     (result,) = check_truthful(PaysItsBidWhereHidden, domains=[], n_markets=4)
-    assert result.outcome == "failed" and "contested=False, hidden=True)" in result.detail
+    assert result.outcome == "failed" and ", hidden=True)" in result.detail
     call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)'", result.detail)
     honest, lying = replay_drawn(PaysItsBidWhereHidden, int(call[1]), eval(call[2]), call[3], hidden=True)
     assert lying > honest
     silent = type("PromisesNothingThere", (PaysItsBidWhereHidden,), {"truthful_hidden": "none"})
     check_truthful(silent, domains=[], n_markets=4).raise_if_failed()
+
+
+class OneRate(ArrivalMarket):
+    """Durations revealed: each job books its earliest start at half a credit a node-round; `Faults` deviate from it."""
+
+    truthful = "in expectation"
+
+    def __init__(self, capacity, horizon, **sizes):
+        super().__init__(capacity, horizon, **sizes, stop_at_deadline=True)
+        self.free, self.known = np.full(horizon + self.max_duration + 2, capacity), []
+
+    def enter(self, x):
+        super().enter(x)
+        self.known.append(x)
+
+    def foresee(self, x, signal):
+        x.limit = signal or self.max_duration
+
+    def order(self, waiting):
+        return waiting
+
+    def price(self, x, completion):
+        return 0.5 * x.width * x.limit
+
+    def serve(self, waiting):
+        starts = {x: self.book(x) if x.signal else None for x in self.order(waiting)}
+        return [starts[x] for x in waiting]
+
+    def book(self, x):
+        for s in range(self.round, min(x.useful, self.horizon + 1) - x.limit + 1):
+            run = slice(s - 1, s - 1 + x.limit)
+            if (self.free[run] >= x.width).all() and x.value(s + x.limit) > self.price(x, s + x.limit) + 1e-9:
+                self.free[run] -= x.width
+                return s
+
+    def charge(self, x):
+        return self.price(x, self.round)
+
+
+class FromThree(OneRate):
+    def price(self, x, completion):
+        return super().price(x, completion) * (0.6 if x.width >= 3 else 1.0)
+
+
+class OtherJob(OneRate):
+    def price(self, x, completion):
+        less = any(y.owner == x.owner and y.highest > x.highest for y in self.known)
+        return super().price(x, completion) * (0.5 if less else 1.0)
+
+
+class LastRound(OneRate):
+    def price(self, x, completion):
+        return super().price(x, completion) if completion <= self.horizon else 0.7 * x.value(completion)
+
+
+class ByValue(OneRate):
+    def order(self, waiting):
+        return sorted(waiting, key=lambda x: -x.highest * (x.width >= 3))
+
+
+@pytest.mark.parametrize("fault", [FromThree, OtherJob, LastRound, ByValue, OneRate])
+def test_faults_of_wide_jobs_of_a_second_job_and_of_the_last_round_are_found(fault):
+    (result,) = check_truthful(fault, domains=[])
+    assert result.outcome == ("passed" if fault is OneRate else "failed")
+    assert "up to five nodes a job" in result.detail or fault is not OneRate

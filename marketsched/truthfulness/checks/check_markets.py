@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ SIZES: dict[str, Any] = {
     "max_value": 10.0,
     "max_delay": 9,
 }
+WIDE: dict[str, Any] = {**SIZES, "capacity": 6, "horizon": 9, "max_concurrency": 5, "max_value": 40.0}
 LAST_ROUND, SHORT_DELAY = 8, 5  # of `CheckMarket.cut`
 
 
@@ -143,23 +144,62 @@ def contested_market(seed: int) -> CheckMarket:
     return CheckMarket(jobs, seed)
 
 
+def wide_market(seed: int) -> CheckMarket:
+    """Return a market of jobs of up to five nodes, two of each owner, half of which come in the last rounds.
+
+    A job comes in one of two rounds, with another duration in each; both are as likely as it says.
+    """
+    rng = np.random.default_rng([13, seed])
+    jobs: dict[Any, Job] = {}
+    last = WIDE["horizon"] - 1
+    early, late_ones = rng.choice(np.arange(1, 5), 2), rng.choice(np.arange(5, last + 1), 2)
+    for i, birth in enumerate(np.sort(np.r_[rng.choice(early, 5), rng.choice(late_ones, 5)]).tolist()):
+        chance, late = float(rng.choice([0.3, 0.5, 0.7])), int(rng.integers(0, 2))
+        cases = [(birth + at, int(d)) for at, d in zip((late, late + 1), rng.permutation([1, 2, 3])[:2], strict=True)]
+        nodes, (arrival, duration) = int(rng.integers(1, 6)), cases[int(rng.random() >= chance)]
+        worth = float(rng.uniform(0.3, 2.5)) * nodes * sum(d for _, d in cases) / 2
+        curve = DeadlineValue(worth, min(cases[1][0] + 3 + int(rng.integers(0, 4)), last + 2))
+        points = [(*case, p) for case, p in zip(cases, (chance, 1 - chance), strict=True)]
+        name, owner = f"job {i}", f"owner {i % 5}"
+        jobs[name] = Job(name, owner, StatementOfWork(birth, nodes, curve, points), arrival, duration, duration)
+    return CheckMarket(jobs, seed, dict(WIDE))
+
+
+Form = Literal["changing", "contested", "wide"]
+FORMS: dict[Form, Callable[[int], CheckMarket]] = {
+    "changing": check_market,
+    "contested": contested_market,
+    "wide": wide_market,
+}
+COVERED = "up to five nodes a job, two jobs an owner, two cases of arrival and duration, the last rounds"
+NARROW = "up to two nodes a job, one job an owner, two cases of arrival and duration"
+
+
 class Kind(NamedTuple):
     """Of a market that is drawn."""
 
-    contested: bool
+    form: Form
     hidden: bool = False  # its durations
 
 
 def drawn_market(number: int, kind: Kind) -> CheckMarket:
     """Return the market of this number and kind."""
-    found = (contested_market if kind.contested else check_market)(number)
+    found = FORMS[kind.form](number)
     return found.hidden() if kind.hidden else found
 
 
 def kinds_for(build: Factory) -> list[Kind]:
-    """Return the kinds of markets that are drawn by turns: with hidden durations, too, if truth is promised there."""
+    """Return the kinds of markets that are drawn by turns: with hidden durations, too, if truth is promised there.
+
+    A rule that refuses the sizes of wide markets has none of these.
+    """
     promised = getattr(build(**SIZES, rng=np.random.default_rng(0)), "truthful_hidden", "none") != "none"
-    return [Kind(contested, hidden) for hidden in (False, True)[: 1 + promised] for contested in (False, True)]
+    forms: list[Form] = ["wide", "changing", "contested"]
+    try:
+        build(**WIDE, rng=np.random.default_rng(0))
+    except InvalidParameterError:
+        forms = forms[1:]
+    return [Kind(form, hidden) for hidden in (False, True)[: 1 + promised] for form in forms]
 
 
 def play(

@@ -24,7 +24,15 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Amount, Natural, OpenShare, Positive, Seed, Whole, legal
 from marketsched.mechanisms.registry import builder_of
 from marketsched.results.views import at_most, exact_amount
-from marketsched.truthfulness.checks.check_markets import SIZES, Kind, drawn_market, kinds_for, tried_builder
+from marketsched.truthfulness.checks.check_markets import (
+    COVERED,
+    NARROW,
+    Form,
+    Kind,
+    drawn_market,
+    kinds_for,
+    tried_builder,
+)
 from marketsched.truthfulness.checks.check_report import Broken, CheckReport, CheckResult, MechanismCheckError
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.checks.tiny_domains import ROUNDING, Factory, TinyPlays, largest_gain, tiny_domains
@@ -66,8 +74,9 @@ def check_truthful(
     domains : sequence of str, optional
         Some of `tiny_domains`; by default all. ``["one round"]`` tests an auction within one round.
     n_markets : int
-        Drawn markets to search, >= 0: by turns one in which jobs come and go, and a contested one in which too much is
-        sold; of a class whose ``truthful_hidden`` promises anything both with hidden durations as well.
+        Drawn markets to search, >= 0: by turns one of wide jobs, two of each owner, until the end of the horizon, one
+        in which jobs come and go, and a contested one in which too much is sold; of a class whose ``truthful_hidden``
+        promises anything all with hidden durations as well.
     plays : int
         Of each search, >= 100.
     tolerance : float
@@ -252,6 +261,7 @@ def _drawn(
     """Search each market for a lie that pays; all that are confirmed on fresh worlds share the confidence."""
     each = 1 - (1 - confidence) / n_markets
     tried, kinds = 0, kinds_for(build)
+    wide = kinds[0].form == "wide"
     for k in range(n_markets):
         number, kind = seed + k // len(kinds), kinds[k % len(kinds)]
         market = _market_at_hand(build, number, kind)
@@ -273,7 +283,7 @@ def _drawn(
             _on_worlds(build, found, number, kind, plays, tolerance, each, seed + k)
         tried += len(found.gains)
     return (
-        f"none of {tried:,} lies is known to pay in {n_markets} markets; "
+        f"none of {tried:,} lies is known to pay in {n_markets} markets ({COVERED if wide else NARROW}); "
         f"false alarms: at most {100 * (1 - confidence):.6g} % of such calls"
     ), tried
 
@@ -307,7 +317,7 @@ def replay_drawn(
     misreport: Mapping[str, Any],
     job: str,
     *,
-    contested: bool = False,
+    form: Form = "changing",
     hidden: bool = False,
 ) -> tuple[float, float]:
     """Play a lie in a drawn market of `check_truthful` again.
@@ -322,8 +332,10 @@ def replay_drawn(
         The lie, as its ``data()`` wrote it.
     job : str
         Whose owner lies.
-    contested, hidden : bool
-        The kind of the market; whether its durations are hidden.
+    form : {"changing", "contested", "wide"}
+        The kind of the market.
+    hidden : bool
+        Whether its durations are hidden.
 
     Returns
     -------
@@ -339,7 +351,7 @@ def replay_drawn(
     --------
     See `check_truthful`, whose findings name the call.
     """
-    played = _market_at_hand(builder_of(build), market, Kind(contested, hidden))
+    played = _market_at_hand(builder_of(build), market, Kind(form, hidden))
     owners = played.owners([job])
     if not owners:
         raise InvalidParameterError(place="job", value=job, legal="a job of the market that arrives")
@@ -352,25 +364,26 @@ def replay_drawn(
 
 
 def _said(kind: Kind) -> str:
-    return f", contested={kind.contested}" + (", hidden=True" if kind.hidden else "")
+    return f", form={kind.form!r}" + (", hidden=True" if kind.hidden else "")
 
 
 def _market_at_hand(build: Factory, number: int, kind: Kind) -> MarketAtHand:
     """Return a drawn market in which all chance is fixed."""
-    sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
-    jobs = list(drawn_market(number, kind).jobs.values())
-    return MarketAtHand(lambda rng: build(**SIZES, rng=rng), jobs, **sizes, seed=number)
+    drawn = drawn_market(number, kind)
+    sizes = {key: drawn.sizes[key] for key in ("capacity", "horizon", "max_delay")}
+    return MarketAtHand(lambda rng: build(**drawn.sizes, rng=rng), list(drawn.jobs.values()), **sizes, seed=number)
 
 
 def _situation(build: Factory, number: int, kind: Kind, name: str) -> Situation:
     """Return the situation of one owner of a drawn market, with what happened before its turn."""
-    jobs = list(drawn_market(number, kind).jobs.values())
+    drawn = drawn_market(number, kind)
+    jobs = list(drawn.jobs.values())
     place = next(i for i, job in enumerate(jobs) if job.name == name)
     others = [Other.of(i, job) for i, job in enumerate([*jobs[:place], *jobs[place + 1 :]])]
     truth = jobs[place].truth
     ahead = sum(job.truth.birth == truth.birth for job in jobs[:place])
-    sizes = {key: SIZES[key] for key in ("capacity", "horizon", "max_delay")}
-    factory = lambda rng: build(**SIZES, rng=rng)  # noqa: E731
+    sizes = {key: drawn.sizes[key] for key in ("capacity", "horizon", "max_delay")}
+    factory = lambda rng: build(**drawn.sizes, rng=rng)  # noqa: E731
     return Situation(factory, truth, tuple(others), **sizes, name=name, ahead=ahead, history=number)
 
 

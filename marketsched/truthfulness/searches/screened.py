@@ -25,6 +25,7 @@ SCREENED: tuple[Misreport, ...] = (
     InflateConcurrency(1),
     InflateConcurrency(-1),  # never completes: it pays only for owners that are served at a loss
 )
+MOST_CASES = 4  # of an own law that is gone through for every lie
 CHANCE = 0.9  # for which `Screened.detectable_share` holds
 
 
@@ -129,10 +130,13 @@ class Screened:
 
         By one of the lies that are ``finished``, by however little: gains are exact. Half of the owners are drawn among
         those that pay or lose under the truth; so a share of all owners is one of either half, or more, and half of
-        the owners count. NaN where nothing can be said: no lie is finished, the mechanism draws, or a gain in this
-        market may be luck that breaks no promise.
+        the owners count. NaN where nothing can be said: no lie is finished, the mechanism draws, promises truth up to
+        regret, or an own law has more than `MOST_CASES`, so that a gain in this market may be luck.
         """
-        exact = all(owner.promise == "ex post" or owner.certain for owner in self.owners)
+        exact = all(
+            owner.promise == "ex post" or (owner.promise != "up to regret" and len(owner.own_law) <= MOST_CASES)
+            for owner in self.owners
+        )
         half = len(self.owners) // 2
         if not exact or not self.finished or not half or any(g.drew for g in self.gains):
             return float("nan")

@@ -21,9 +21,10 @@ from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
 from marketsched.truthfulness.searches.evaluation import ROUNDING, Budget, BudgetSpent, Candidate, Failure, prepared
 from marketsched.truthfulness.searches.families import default_families, interleaved
 from marketsched.truthfulness.searches.plays_ahead import Asked, PlaysAhead, truth_of
-from marketsched.truthfulness.searches.screened import SCREENED, Gain, Screened
+from marketsched.truthfulness.searches.screened import MOST_CASES, SCREENED, Gain, Screened
 from marketsched.truthfulness.searches.shape_families import lies_about_shapes
 from marketsched.truthfulness.situations.announced import Mischarged, announced_price
+from marketsched.truthfulness.situations.lotteries import fate_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 from marketsched.truthfulness.situations.plays import Played
@@ -33,7 +34,7 @@ FEWEST_OWNERS = 4
 SHAPE_LIES = 2  # of each family, for jobs of a cluster
 STRIDE = 7  # places of the list of lies, by which the owners begin apart
 LIES_EACH = 4  # that the plays of a screen are to reach for every owner, where they are few
-MOST_POINTS = 60  # of an own law that is gone through
+MOST_POINTS = 60  # of one that is gone through for a lie that gains at hand
 ZOOM, ZOOMS = 9, 4  # values of a number that are tried at a time, and how often around the best of them
 ENOUGH = 5  # owners with a gain over the own law, after which no other is gone through
 
@@ -129,6 +130,8 @@ class Screening:
             return None
         self._compare_payment(owner, made, played)
         gain = Gain(owner, made.misreport, made.conduct, settled(played, owner.truthful), played.drew)
+        if owner.promise != "ex post" and len(owner.own_law) <= MOST_CASES:
+            gain = self._gone_through(gain, self._truths, played) or gain
         self.found.gains.append(gain)
         return gain
 
@@ -181,7 +184,7 @@ class Screening:
             for g in sorted(gains, key=lambda g: (done[g.owner.name], -g.gain)):
                 if good >= ENOUGH:
                     break
-                if len(g.owner.own_law) > MOST_POINTS or done[g.owner.name] >= 3:
+                if g.own_law is not None or len(g.owner.own_law) > MOST_POINTS or done[g.owner.name] >= 3:
                     continue
                 done[g.owner.name] += 1
                 checked = self._gone_through(g, truths)
@@ -206,7 +209,7 @@ class Screening:
                 for owner, lies in lists:
                     if place < len(lies) and self.found.best_counted is None and self._truth_holds(owner):
                         gain = self.try_lie(owner, lies[place])
-                        if gain is not None and gain.gain > 0:
+                        if gain is not None and gain.gain > 0 and gain.own_law is None:
                             self.own_laws([gain])
                 self._tell(self.budget.used)
         except BudgetSpent:
@@ -239,28 +242,33 @@ class Screening:
             return best
         self._sharpened.add((best.owner.name, lie))
         gain = self.try_lie(best.owner, lie)
-        if gain is None or gain.gain <= 0:
+        if gain is None or (gain.own_law is None and gain.gain <= 0):
             return best
-        if best.owner.promise != "ex post":
+        if best.owner.promise != "ex post" and gain.own_law is None:
             gain = self._gone_through(gain, self._truths)
             if gain is None:
                 return best
             self.found.checked.append(gain)
         return gain if gain.counted > best.counted else best
 
-    def _gone_through(self, g: Gain, truths: dict[str, list[Played]]) -> Gain | None:
-        """Return a gain with its mean over the own law; None: the mechanism fails or refuses in one case."""
+    def _gone_through(self, g: Gain, truths: dict[str, list[Played]], here: Played | None = None) -> Gain | None:
+        """Return a gain with its mean over the own law; None: the mechanism fails or refuses in one case.
+
+        ``here`` is how the lie ends in the case that happened, where that is known.
+        """
         owner = g.owner
         if owner.certain:
             return replace(g, own_law=g.gain)
         if self.ahead is not None and not self.budget.out_of_time:
             lies = [None, g.misreport] if owner.name not in truths else [g.misreport]
-            cases = [Asked(owner.name, lie, k) for lie in lies for k in range(len(owner.own_law))]
+            others = [k for k, (fate, _) in enumerate(owner.own_law) if here is None or fate != fate_of(owner.job)]
+            cases = [Asked(owner.name, lie, k) for lie in lies for k in others]
             self.ahead.plays(self.found.market, [(owner, case) for case in cases], self.budget)
         try:
             if owner.name not in truths:
-                truths[owner.name] = list(over_cases(owner, truth_of(owner), self.budget))
-            mean, drew = over_law(owner, g.conduct, truths[owner.name], self.budget)
+                truth = owner.truthful if here is not None else None
+                truths[owner.name] = list(over_cases(owner, truth_of(owner), self.budget, truth))
+            mean, drew = over_law(owner, g.conduct, truths[owner.name], self.budget, here)
         except (MechanismFault, InvalidReportError):
             return None
         return replace(g, own_law=mean, drew=g.drew or drew)
@@ -279,23 +287,36 @@ def _pays_by_menu(owner: OwnerAtHand, made: Candidate, played: Played) -> bool:
     return len(made.conduct.statements) == 1
 
 
-def over_cases(owner: OwnerAtHand, conduct: Conduct, budget: Budget | None = None) -> Iterator[Played]:
-    """Play a conduct in each case of the owner's own law, all else as it is; each counts in the budget."""
+def over_cases(
+    owner: OwnerAtHand, conduct: Conduct, budget: Budget | None = None, here: Played | None = None
+) -> Iterator[Played]:
+    """Play a conduct in each case of the owner's own law, all else as it is; each counts in the budget.
+
+    ``here`` is how it ends in the case that happened, where that is known.
+    """
     for fate, _ in owner.own_law:
+        if here is not None and fate == fate_of(owner.job):
+            yield here
+            continue
         if budget is not None:
             budget.take()
         yield owner.play(conduct, fate)
 
 
 def over_law(
-    owner: OwnerAtHand, conduct: Conduct, truths: Sequence[Played] | None = None, budget: Budget | None = None
+    owner: OwnerAtHand,
+    conduct: Conduct,
+    truths: Sequence[Played] | None = None,
+    budget: Budget | None = None,
+    here: Played | None = None,
 ) -> tuple[float, bool]:
     """Return the mean gain over the owner's own law, all else as it is, and whether the mechanism drew meanwhile.
 
-    ``truths`` tells how the truth ends in each case (None: it is played); the plays count in ``budget``.
+    ``truths`` tells how the truth ends in each case (None: it is played), ``here`` how the conduct ends in the one that
+    happened; the plays count in ``budget``.
     """
     known = list(over_cases(owner, truth_of(owner), budget)) if truths is None else truths
-    lies = list(over_cases(owner, conduct, budget))
+    lies = list(over_cases(owner, conduct, budget, here))
     gains = np.array([lie.utility - truth.utility for lie, truth in zip(lies, known, strict=True)])
     mean = float(gains @ np.array([p for _, p in owner.own_law]))
     mean = mean if abs(mean) > ROUNDING * (1 + float(np.abs(gains).max())) else 0.0
