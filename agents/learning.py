@@ -92,6 +92,11 @@ Menu = ReportMenu  # its name at the door of the agents
 class Bids:
     """Continuous bids: an action is the factor of the true value that is declared, in [0, ``highest``].
 
+    Parameters
+    ----------
+    highest : float
+        The largest factor, >= 1; 2.0: up to twice the true value. Without unit, as actions and ``truth``, which is 1.
+
     Examples
     --------
     >>> Bids().strategy_of(0.5)

@@ -43,7 +43,15 @@ def name_and_keys(pieces: Sequence[str]) -> tuple[str, list[str]]:
     --------
     >>> name_and_keys(["mine.py", "ReserveSecond", "reserve=1"]), name_and_keys(["bid-price", "buckets=4"])
     (('mine.py:ReserveSecond', ['reserve=1']), ('bid-price', ['buckets=4']))
+
+    Raises
+    ------
+    InvalidParameterError
+        If the ``.py`` of a file that is here is left out.
     """
+    if len(pieces) > 1 and pieces[1].isidentifier() and Path(f"{pieces[0]}.py").is_file():
+        legal = f"{pieces[0]}.py:{pieces[1]}, with .py"
+        raise InvalidParameterError(place="mechanism", value=":".join(pieces[:2]), legal=legal)
     own = 2 if pieces[0].endswith(".py") else 1
     return ":".join(pieces[:own]), list(pieces[own:])
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from marketsched.agents.job import Job
 from marketsched.config.cluster_section import ClusterSection, shapes_from_data
+from marketsched.config.job_list import late_values
 from marketsched.config.sections import WorkloadSection
 from marketsched.config.sow_codec import value_from_json
 from marketsched.config.strict_yaml import Name, Strict
@@ -93,5 +94,6 @@ class ClusterJobs(WorkloadSection):
             max_value=self.max_value,
             max_delay=self.max_delay,
             round_seconds=self.round_seconds,
+            notes=late_values(jobs, self.max_delay),
             cluster=cluster,
         )

@@ -11,7 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_ser
 
 from marketsched.agents.job import Job
 from marketsched.config.sections import WorkloadSection
-from marketsched.config.sow_codec import NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
+from marketsched.config.sow_codec import LAST_ROUND, NO_LIMITS, ReportLimits, signals_left_out, sow_from_json
 from marketsched.config.strict_yaml import Name, Strict
 from marketsched.mechanisms.errors import InvalidReportError, placed
 from marketsched.mechanisms.law import Requirement, Signal
@@ -30,6 +30,16 @@ def drawn_point(points: Sequence[Requirement], u: float, *, certain: bool = Fals
     total = weights[-1] if certain else max(1.0, weights[-1])
     place = int(np.searchsorted(weights, u * total, side="right"))
     return points[place] if place < len(points) else None
+
+
+def late_values(jobs: Sequence[Job], max_delay: int) -> dict[str, str]:
+    """Return a warning of the values that `max_delay` cuts off, as the notes of a workload have it; {} without any."""
+    ends = [(job.truth.birth + max_delay - 1, job.truth.value.last, job.name) for job in jobs]
+    if not (late := [(last, end, name) for end, last, name in ends if end < last < LAST_ROUND]):
+        return {}
+    last, end, name = max(late)
+    said = f"{len(late):,} of {len(jobs):,} jobs have a value beyond max_delay = {max_delay}, {name} up to {last}"
+    return {"warnings": f"{said}: it counts up to {end} alone"}
 
 
 class JobEntry(Strict):
@@ -143,7 +153,7 @@ class ListedMarket(WorkloadSection):
             max_value=self.max_value,
             max_delay=self.max_delay,
             round_seconds=self.round_seconds,
-            notes=notes or {},
+            notes={**late_values(jobs, self.max_delay), **(notes or {})},
             laws=None if laws is None else tuple(laws),
         )
 

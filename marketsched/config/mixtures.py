@@ -81,7 +81,7 @@ class _MixtureEntry(Strict):
     Birth, arrivals and value curves are those of the first copy; copy i is everything moved by
     ``floor((i - 1) * every)`` rounds. Copies of ``nightly`` are called
     ``nightly-1``, ``nightly-2``, ...; a single job keeps its name. The owner, if not named, has the
-    name of the entry.
+    name of the entry. Draws are those of the entry's place in the file, or of the text ``stream``.
     """
 
     name: Name
@@ -89,6 +89,7 @@ class _MixtureEntry(Strict):
     birth: Count
     copies: Annotated[int, Whole(1, MOST_COPIES)] = 1
     every: Amount = 0.0
+    stream: Name | None = None
     statements: Annotated[tuple[_StatementCase, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -107,6 +108,10 @@ class _MixtureEntry(Strict):
     def names(self) -> Iterator[str]:
         """Names of the jobs."""
         return (self.name if self.copies == 1 else f"{self.name}-{k}" for k in range(1, self.copies + 1))
+
+    def seed(self, place: int) -> list[int]:
+        """Return what makes the draws of this entry, at this place of the file; 256 is no byte of a text."""
+        return [256, place] if self.stream is None else list(self.stream.encode())
 
     @property
     def last_birth(self) -> int:
@@ -162,17 +167,17 @@ class Mixtures(ListedMarket):
         """Return the workload of one draw; ``data`` is not used.
 
         Jobs that draw ``nothing`` are not among its jobs; its laws are those of all jobs, in order of
-        submission. Each job draws from its own stream, identified by the name of its entry and
-        the number of the copy: what else is in the file does not move its draws.
+        submission. Each job draws from its own stream, identified by its entry's place in the file, or ``stream``, and
+        the number of the copy: no name moves its draws, and no other entry but by what it moves.
         """
         root = rng.integers(2**63, size=2).tolist()
         everything = [
-            (entry, k, name, law)
-            for entry in self.jobs
+            (entry, [*root, *entry.seed(place), k], name, law)
+            for place, entry in enumerate(self.jobs)
             for k, (name, law) in enumerate(zip(entry.names, entry.laws(), strict=True), start=1)
         ]
         everything.sort(key=lambda job: job[3].birth)  # stable: of one round, in the order of the file
-        jobs = [_draw(entry, name, law, _stream(root, entry.name, k)) for entry, k, name, law in everything]
+        jobs = [_draw(entry, name, law, np.random.default_rng(seed)) for entry, seed, name, law in everything]
         appeared = [job for job in jobs if job is not None]
         return self.workload(
             appeared,
@@ -206,11 +211,6 @@ def _moved_value(value: ValueCurve, rounds: int) -> ValueCurve:
     if isinstance(value, TableValue):
         return TableValue({time + rounds: worth for time, worth in value.values.items()})
     raise InvalidReportError(f"value = {value!r}: expected a curve that a scenario file can hold")
-
-
-def _stream(root: list[int], name: str, copy: int) -> np.random.Generator:
-    """Return the stream of one copy of an entry (copies count from 1: a seed does not feel a last 0)."""
-    return np.random.default_rng([*root, *name.encode(), copy])
 
 
 def _draw(entry: _MixtureEntry, name: str, law: StatementLaw, rng: np.random.Generator) -> Job | None:

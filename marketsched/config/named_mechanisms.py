@@ -116,7 +116,8 @@ def _variant(scenario: Scenario, token: str) -> Scenario:
     try:
         return scenario.with_mechanism(name, changes)
     except InvalidParameterError as error:
-        raise InvalidParameterError(f"mechanism {token!r}: {error}") from None
+        what = str(error).removeprefix("scenario: ").removeprefix(f"mechanism {name!r}: ")
+        raise InvalidParameterError(f"mechanism {token!r}: {what}") from None
 
 
 def promised_ratio(choice: MechanismChoice, sizes: object, *, certain: bool) -> Promise:

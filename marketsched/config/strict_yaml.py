@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError, shown
@@ -115,9 +115,10 @@ def parse_yaml(text: str, source: str) -> Any:
         _check_size(text)
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
+        begun = "could not find expected ':'" in what  # found out behind the line that lacks it
+        mark = getattr(error, "context_mark" if begun else "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         raise InvalidParameterError(f"{where}{what}", legal=f"a YAML document{_advice(what)}", source=source) from None
 
 
@@ -177,8 +178,14 @@ def read_yaml(path: str | PathLike[str]) -> Any:
     return parse_yaml(text, str(path))
 
 
+def _no_switch(name: str) -> str:
+    if name.lower() in ("yes", "no", "on", "off"):
+        raise ValueError("a name that other readers of YAML do not take for true or false")
+    return name
+
+
 # A name stands in headlines, in tables and in names of files.
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_no_switch)]
 WHICH: Mapping[Any, str] = {"kind": "name", "name": "kind"}  # the key that chooses an entry, here and in other sections
 
 
@@ -198,6 +205,7 @@ class Strict(BaseModel):
                     near = [WHICH[key]] if WHICH.get(key) in names else difflib.get_close_matches(str(key), names, n=1)
                     hint = f" (did you mean {near[0]!r}?)" if near else ""
                     hint = f" (it is one of {cls.elsewhere[key]})" if key in cls.elsewhere else hint
+                    hint = hint if isinstance(key, str) else " (a decimal number has a point, as in 9.5)"
                     known = ", ".join(names) or "none"
                     raise PydanticCustomError(
                         "unknown_key",

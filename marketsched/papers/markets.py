@@ -58,8 +58,15 @@ def night_shift(*, certain: bool) -> dict[str, Any]:
             "max_value": 60,
             "max_delay": 20,
             "jobs": [
-                {"name": "nightly", "birth": 1, "copies": 240, "every": 0.16, "statements": statements},
-                {"name": "audit", "birth": 20, "statements": [last]},
+                {
+                    "name": "nightly",
+                    "stream": "nightly",
+                    "birth": 1,
+                    "copies": 240,
+                    "every": 0.16,
+                    "statements": statements,
+                },
+                {"name": "audit", "stream": "audit", "birth": 20, "statements": [last]},
             ],
         },
         "mechanism": {"name": "exponential"},
@@ -189,7 +196,7 @@ def toy_scenario(rounds: int, jobs: int, nodes: int) -> dict[str, Any]:
         "max_duration": 1,
         "max_value": 2.0**rounds,
         "max_delay": rounds + 2,
-        "jobs": [{"name": "job", "birth": 1, "copies": jobs, "every": 0, "statements": [statement]}],
+        "jobs": [{"name": "job", "stream": "job", "birth": 1, "copies": jobs, "every": 0, "statements": [statement]}],
     }
     rules = {"name": "exponential", "oracle": {"kind": "monte-carlo", "samples": 2000, "refresh": 0.1}}
     return {"name": "toy", "workload": workload, "mechanism": rules}

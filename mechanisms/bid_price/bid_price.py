@@ -104,8 +104,10 @@ class BidPrice(KeptMenus):
         Public; determines owners' buckets.
     scenarios : int
         From laws: number of draws.
-    ahead, tail : int, bool
-        H: prices are made for the current round and H more. Later ones cost the mean of the last 24, or nothing.
+    ahead : int
+        H: prices are made for the current round and H more.
+    tail : bool
+        Whether a later round costs the mean of the last 24; else nothing.
     steps : int, optional
         Subgradient steps in a round; by default 20 from history, 10 from laws.
     step : float

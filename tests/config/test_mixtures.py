@@ -173,7 +173,7 @@ def test_the_order_of_submission_is_that_of_births_then_of_the_file():
 
 
 def test_entries_do_not_move_each_others_draws():
-    ten = ENTRY | {"copies": 10, "every": 1}
+    ten = ENTRY | {"copies": 10, "every": 1, "stream": "ten"}
     audit = ENTRY | {"name": "audit", "copies": 20}
     rare = [NOTHING | {"probability": 0.5}, SMALL | {"probability": 0.5}]
     reference = happened(built(ten, seed=5))
@@ -184,12 +184,16 @@ def test_entries_do_not_move_each_others_draws():
     assert any(happened(built(ten, seed=seed)) != reference for seed in range(6, 9))
 
 
-def test_copies_of_different_entries_differ():
-    """Equal laws under different names, and neighbouring names, have streams of their own."""
-    entries = [ENTRY | {"name": name, "copies": 60} for name in ("a", "b", "ab")]
-    drawn = happened(built(*entries, seed=2))
-    rows = {name: [drawn.get(f"{name}-{i}") for i in range(1, 61)] for name in ("a", "b", "ab")}
-    assert rows["a"] != rows["b"] != rows["ab"] != rows["a"]
+def test_copies_of_different_entries_differ_and_their_names_move_nothing():
+    """Equal laws at different places, and of neighbouring streams, have draws of their own."""
+
+    def rows(names, **more):
+        drawn = happened(built(*[ENTRY | {"name": name, "copies": 60} | more for name in names], seed=2))
+        return [[drawn.get(f"{name}-{i}") for i in range(1, 61)] for name in names]
+
+    first, second, third = rows(("a", "b", "ab"))
+    assert first != second != third != first and rows(("x", "y", "z")) == [first, second, third]
+    assert rows(("a",), stream="s") == rows(("b",), stream="s") != rows(("b",), stream="ss")
 
 
 def test_nobody_may_appear():

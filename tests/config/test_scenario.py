@@ -49,6 +49,7 @@ def test_yaml_means_what_it_looks_like(text, value):
     ("text", "message"),
     [
         ("a: 1\nb: {c: 1, c: 2}", r"^x: line 2, column 11: the key 'c' twice: expected a YAML document$"),
+        ("a:\n- name: A\n  birth 1\n  b: 3", r"^x: line 3, column 3: could not find expected ':'"),
         ("a: [1, 2", r"^x: line \d, column \d: .*expected a YAML document$"),
         ("a: !!python/object/apply:os.getpid []", r"^x: line 1, column 4: could not determine a constructor"),
         ("a: *b", r"undefined alias"),
@@ -322,3 +323,9 @@ def test_expected_figures_are_those_of_the_file_as_it_stands():
     assert "expected" not in with_changes(content, ["mechanism.epsilon=0.2"])
     assert with_changes(content, ["description=mine"])["expected"] == {"welfare": 3.0}
     assert with_changes(content, ["mechanism.epsilon=0.2", "expected.welfare=4.0"])["expected"] == {"welfare": 4.0}
+
+
+def test_a_value_beyond_the_longest_delay_is_said():
+    notes = Scenario.from_dict(tiny(workload__jobs__0__value__deadline=1200)).workload_of(0).notes
+    assert notes["warnings"] == "1 of 3 jobs have a value beyond max_delay = 9, A up to 1200: it counts up to 9 alone"
+    assert "warnings" not in Scenario.from_dict(tiny()).workload_of(0).notes

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from marketsched import compare, run
 from marketsched.config.mechanism_text import mechanism_in
+from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import read_scenario
 from marketsched.config.strict_yaml import dump_yaml
@@ -119,6 +120,12 @@ def test_what_was_kept_of_a_file_is_not_used_once_the_file_is_another(folder):
 )
 def test_what_cannot_be_had_is_one_line(folder, name, message):
     refused(lambda: loaded_from_file(name), message, error=InvalidParameterError)
+
+
+def test_a_name_in_a_file_without_its_ending_and_a_slip_are_told_once(folder):
+    refused(lambda: mechanism_in("own_rule:FirstPrice"), "expected own_rule.py:FirstPrice, with .py")
+    error = refused(lambda: named_mechanisms(Scenario.load("stochastic-mix"), ["own_rule.py:Second"]), "one of FirstPr")
+    assert str(error).count("own_rule.py:Second") == 1
 
 
 def test_a_module_of_that_name_is_not_replaced(folder):

@@ -104,7 +104,8 @@ def contested_market(
     try:
         _ = market.public
     except InvalidParameterError as error:
-        raise InvalidParameterError(f"mechanism {token!r} on {capacity} nodes: {error}") from None
+        what = str(error).removeprefix(f"mechanism {name!r} ")
+        raise InvalidParameterError(f"mechanism {token!r} on {capacity} nodes: {what}") from None
     return market
 
 
