@@ -13,7 +13,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from live_tools import PLAIN, refused, sow
+from live_tools import OPERATOR, PLAIN, refused, sow
 from marketsched.live import (
     calls,
     slurm,  # what the first dotted name goes through
@@ -24,12 +24,10 @@ from marketsched.live.journal import Journal
 from marketsched.live.machine import LiveMarket
 from marketsched.live.plain_state import Classes, plain, rebuilt
 from marketsched.live.playing import check_market, play_journal
-from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import digest_of, frozen, made_by, thawed
 from marketsched.mechanisms.errors import InvalidParameterError
 
-OPERATOR = Principal("operator", "operator")
 assert slurm.subprocess is subprocess
 
 

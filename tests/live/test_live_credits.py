@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from live_tools import SIZES, Owners, check_journal, config, refused
+from live_tools import ANN, OPERATOR, SIZES, Owners, check_journal, config, refused
 from marketsched.live import calls, credit_calls
 from marketsched.live.configuration import live_config
 from marketsched.live.credit_calls import in_words, outlook_of
@@ -18,7 +18,6 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Inv
 
 SHARES = {"lab/": 2, "lab/ann": 1, "lab/ben": 1, "zoe": 1}
 RULES = {**SIZES, "mechanism": "credits", "parameters": {"shares": SHARES, "carry_rounds": 6.0, "start": 1.0}}
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 
 
 def ranked(t, rank=4, *, nodes=1, rounds=2, deadline=None):

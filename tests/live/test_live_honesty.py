@@ -6,18 +6,16 @@ from types import SimpleNamespace
 import pytest
 from scipy import stats
 
-from live_tools import check_journal, refused, sow
+from live_tools import ServedMarket, check_journal, refused, sow
 from marketsched.live import calls
 from marketsched.live.announcements import go_on, too_long, watch
 from marketsched.live.configuration import live_config
 from marketsched.live.job import LiveJob
 from marketsched.live.machine import LiveMarket
 from marketsched.live.principal import Principal
-from marketsched.live.service import LiveService
 from marketsched.live.surprise import factor
 from marketsched.mechanisms.errors import EventError
 
-OPERATOR = Principal("operator", "operator")
 AT_LENGTH = [pytest.mark.slow, pytest.mark.long]
 RULES = {  # of the attacks: 8 nodes, runs of a day
     "capacity": 8,
@@ -30,35 +28,6 @@ RULES = {  # of the attacks: 8 nodes, runs of a day
     "pricing": {"kind": "posted", "prices": [5.0]},
     "announced_nodes": 16,
 }
-
-
-class Market:
-    """A service whose owners have 10,000 credits each."""
-
-    def __init__(self, path, owners, **rules):
-        self.service = LiveService(str(path), {**RULES, **rules})
-        self.service.start()
-        for name, group in owners.items():
-            self.ask(calls.create_owner(OPERATOR, {"owner": name, "deposit": 10_000, "limit": None, **group}))
-
-    def ask(self, work):
-        return self.service.ask(work).result(20)
-
-    def submit(self, owner, report, name=None):
-        said = {"sow": report, **({} if name is None else {"name": name})}
-        return self.ask(calls.submit(Principal(owner, "owner"), said))
-
-    def arrive(self, job, signal):
-        return self.ask(calls.arrive(Principal(job.partition(".")[0], "owner"), job, {"signal": signal}))
-
-    def advance(self, rounds=1):
-        return self.ask(calls.advance(OPERATOR, {"rounds": rounds}))["decisions"]
-
-    def job(self, name):
-        return self.ask(calls.job(OPERATOR, name))
-
-    def paid(self, owner):
-        return 10_000 - self.ask(calls.account(OPERATOR, owner))["balance"]
 
 
 def ghost(arrival, chance, nodes=8, duration=1):
@@ -87,7 +56,9 @@ def market_of(tmp_path):
     made = []
 
     def make(*owners, **rules):
-        made.append(Market(tmp_path / f"{len(made)}.db", {n: {} for n in owners} if owners else {}, **rules))
+        made.append(
+            ServedMarket(tmp_path / f"{len(made)}.db", {**RULES, **rules}, {each: {} for each in owners}, 10_000)
+        )
         return made[-1]
 
     yield make
@@ -117,7 +88,8 @@ def test_it_paid_a_twentieth_before(market_of):
 @pytest.mark.parametrize("group", [None, "lab"])
 def test_related_accounts_count_as_one(group, tmp_path):
     related = {} if group is None else {"group": group}
-    market = Market(tmp_path / "m.db", {"ann": related, "bea": related}, evicted_pay="own")
+    rules = {**RULES, "evicted_pay": "own"}
+    market = ServedMarket(tmp_path / "m.db", rules, {"ann": related, "bea": related}, 10_000)
     run, _ = one_attack(market, "bea", "ann")
     assert run["state"] == "evicted" and run["charge"] == (None if group is None else 22 * 8 * 5.0)
     market.submit("ann", ghost(market.service.market.round + 5, 0.5))

@@ -12,23 +12,15 @@ from itertools import count
 import numpy as np
 import pytest
 
-from live_tools import PLAIN, check_journal, refused, settle, sow, state
+from live_tools import ANN, OPERATOR, PLAIN, ask, check_journal, refused, sow, state
 from marketsched.live import calls, snapshots
 from marketsched.live.clock import Clock
 from marketsched.live.database import JournalError
 from marketsched.live.journal import Journal
-from marketsched.live.principal import Principal
-from marketsched.live.service import LiveService, Repeatable
+from marketsched.live.service import LiveService
 from marketsched.mechanisms.errors import InvalidParameterError, MarketschedError
 
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 KEYS = ("first", "second")
-
-
-def ask(service, work, key=None):
-    answer = service.ask(work, None if key is None else Repeatable("ann", key, "r" * 64)).result(20)
-    settle(service)
-    return answer
 
 
 def populated(path, **options):

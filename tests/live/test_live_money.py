@@ -4,17 +4,13 @@ import itertools
 
 import pytest
 
-from live_tools import PLAIN, check_journal, refused, sow
+from live_tools import ANN, OPERATOR, PLAIN, ServedMarket, check_journal, refused, sow
 from marketsched.live import calls
 from marketsched.live.configuration import live_config
 from marketsched.live.machine import LiveMarket
-from marketsched.live.principal import Principal
-from marketsched.live.service import LiveService
 from marketsched.live.turn import due
 from marketsched.mechanisms import Event, EventKind, Mechanism
 from marketsched.mechanisms.errors import EventError
-
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 
 
 @pytest.fixture
@@ -25,31 +21,23 @@ def market(tmp_path):
     check_journal(f"{tmp_path}/m.db")
 
 
-class Market:
+class Market(ServedMarket):
     """A service with one owner, ann, who has 100 credits."""
 
     def __init__(self, url, rules):
-        self.service = LiveService(url, rules)
-        self.service.start()
-        self.ask(calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 100, "limit": None}))
-
-    def ask(self, work):
-        return self.service.ask(work).result(20)
+        super().__init__(url, rules, {"ann": {}}, 100)
 
     def submit(self, name, report):
-        return self.ask(calls.submit(ANN, {"sow": report, "name": name}))
+        return super().submit("ann", report, name)
 
     def arrive(self, name, signal):
-        return self.ask(calls.arrive(ANN, f"ann.{name}", {"signal": signal}))
-
-    def advance(self, rounds=1):
-        return self.ask(calls.advance(OPERATOR, {"rounds": rounds}))
+        return super().arrive(f"ann.{name}", signal)
 
     def job(self, name):
-        return self.ask(calls.job(ANN, f"ann.{name}"))
+        return super().job(f"ann.{name}")
 
     def paid(self):
-        return 100 - self.ask(calls.account(ANN, None))["balance"]
+        return super().paid("ann")
 
 
 @pytest.mark.parametrize("signal", [{}, {"signal": None}, {"signal": "small"}])
@@ -74,7 +62,7 @@ def test_an_overrun_frees_its_nodes_for_the_round_that_it_did_not_book(market):
     assert plan == [{"arrival": 3, "signal": 1, "start": 3}]
     market.advance(2)
     market.arrive("next", 1)
-    assert [each["event"] for each in market.advance()["decisions"]] == ["complete", "start"]
+    assert [each["event"] for each in market.advance()] == ["complete", "start"]
 
 
 def test_no_shows_pay_the_fee_and_are_capped(market):
@@ -88,7 +76,7 @@ def test_no_shows_pay_the_fee_and_are_capped(market):
     assert (found["state"], found["charge"], market.paid()) == ("missed", 4.0, 4.0)
     assert "did not come" in found["reason"] and list(market.service.market.jobs) == []
     late = market.arrive("ghost", 3)  # it has gone: nothing follows
-    assert late["state"] == "missed" and market.advance()["decisions"] == []
+    assert late["state"] == "missed" and market.advance() == []
     assert market.paid() == 4.0 and market.job("ghost")["state"] == "missed"
     market.submit("more", sow(5, 3, nodes=2))
 

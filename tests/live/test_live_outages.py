@@ -5,17 +5,15 @@ import time
 import numpy as np
 import pytest
 
-from live_tools import MECHANISMS, PLAIN, Hands, Owners, check_journal, config, refused, sow
+from live_tools import ANN, MECHANISMS, OPERATOR, PLAIN, Hands, Owners, ask, check_journal, config, refused, sow
 from marketsched.live import calls
 from marketsched.live.accounts import MICRO
 from marketsched.live.configuration import live_config
 from marketsched.live.costs import held_at_arrival, most_of
 from marketsched.live.machine import LiveMarket
-from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, UnavailableError
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, MarketschedError
 
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 WALL = {**PLAIN, "clock": {"kind": "wall", "round_seconds": 60}, "no_show_fee": 2.0}
 
 
@@ -23,10 +21,6 @@ def begun(path, hands, **options):
     service = LiveService(str(path), None if path.exists() else WALL, make_clock=hands.clock, **options)
     service.start()
     return service
-
-
-def ask(service, work):
-    return service.ask(work).result(20)
 
 
 def now(service):

@@ -9,15 +9,13 @@ from datetime import timedelta
 import pytest
 
 from live_databases import binaries, database, postgres
-from live_tools import PLAIN, Hands, check_journal, config, refused, sow, state
+from live_tools import ANN, OPERATOR, PLAIN, Hands, ask, check_journal, config, refused, sow, state
 from marketsched.live import calls
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
-from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService, Repeatable, UnavailableError
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 
 
@@ -25,10 +23,6 @@ def begun(url, rules=PLAIN, **options):
     service = LiveService(url, rules, **options)
     service.start()
     return service
-
-
-def ask(service, work, key=None, request="r"):
-    return service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
 
 
 def populated(url, rules=PLAIN):

@@ -9,7 +9,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from live_tools import MECHANISMS, PLAIN, Owners, check_journal, config, refused, settle, sow, state
+from live_tools import MECHANISMS, OPERATOR, PLAIN, Owners, ask, check_journal, config, refused, sow, state
 from marketsched.live import calls, snapshots
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
@@ -20,8 +20,6 @@ from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
 from marketsched.live.snapshots import frozen, thawed
 from marketsched.live.turn import due
-
-OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 
 
 @pytest.fixture(autouse=True)
@@ -84,12 +82,6 @@ def test_what_is_kept_does_not_grow_with_the_jobs_that_have_gone(name):
         sizes.append(len(zlib.decompress(frozen(traffic.market))))
     assert traffic.market.tally.total() > 300
     assert max(sizes) - min(sizes) < 4 * traffic.market.tally.total(), sizes  # less than 4 bytes a job
-
-
-def ask(service, work):
-    answer = service.ask(work).result(20)
-    settle(service)
-    return answer
 
 
 def live(path, rows=7, **options):

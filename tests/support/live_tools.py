@@ -5,11 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from marketsched.live import calls
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.journal import Journal
 from marketsched.live.playing import exported
+from marketsched.live.principal import Principal
 from marketsched.live.rows import Row
+from marketsched.live.service import LiveService, Repeatable
 from marketsched.mechanisms.errors import MarketschedError
 from marketsched.play.replaying import replay
 
@@ -174,6 +177,45 @@ def random_quote(rng):
             market.quote(market.accounts.get("ann"), "ann.quoted", report)
 
     return quote
+
+
+OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
+
+
+def ask(service, work, key=None, request="r" * 64):
+    """Return the answer of a running service, once a snapshot that is under way is entered."""
+    answer = service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
+    settle(service)
+    return answer
+
+
+class ServedMarket:
+    """A running service, and what owners and the operator do there; every owner has so many credits, and no limit."""
+
+    def __init__(self, url, rules, owners, credits):
+        self.service, self.credits = LiveService(str(url), rules), credits
+        self.service.start()
+        for name, more in owners.items():
+            self.ask(calls.create_owner(OPERATOR, {"owner": name, "deposit": credits, "limit": None, **more}))
+
+    def ask(self, work):
+        return self.service.ask(work).result(20)
+
+    def submit(self, owner, report, name=None):
+        said = {"sow": report, **({} if name is None else {"name": name})}
+        return self.ask(calls.submit(Principal(owner, "owner"), said))
+
+    def arrive(self, job, signal):
+        return self.ask(calls.arrive(Principal(job.partition(".")[0], "owner"), job, {"signal": signal}))
+
+    def advance(self, rounds=1):
+        return self.ask(calls.advance(OPERATOR, {"rounds": rounds}))["decisions"]
+
+    def job(self, name):
+        return self.ask(calls.job(OPERATOR, name))
+
+    def paid(self, owner):
+        return self.credits - self.ask(calls.account(OPERATOR, owner))["balance"]
 
 
 def settle(service):
