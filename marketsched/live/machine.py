@@ -264,6 +264,7 @@ class LiveMarket(LiveState):
         job, kind = self.jobs.get(decision["job"]), decision["event"]
         if job is None:  # missed or withdrawn: the mechanism, which does not know it, lets go of it now
             return
+        held = job.most if job.held else None  # a job that has gone keeps none of it
         if kind == "start":
             job.start = decision["round"]
             job.book(decision)
@@ -280,17 +281,17 @@ class LiveMarket(LiveState):
         if kind == "complete":
             job.outcome = job.outcome or "done"
         if "payment" in decision:  # completed, or stopped by a mechanism that charges for that
-            yield from self._charge(job, 0.0 if job.outcome in FREE else decision["payment"])
+            yield from self._charge(job, 0.0 if job.outcome in FREE else decision["payment"], held)
         elif kind == "evict":
             paid = (owed or {}).get(job.name, 0.0)
             if paid:
                 job.reason = (job.reason or "").replace(PAYS_NOTHING, PAYS_USED)
-                yield from self._charge(job, paid)
+                yield from self._charge(job, paid, held)
 
-    def _charge(self, job: LiveJob, payment: float) -> list[Posting]:
-        """Charge a job so many credits, at most what its owner's limit holds for it."""
+    def _charge(self, job: LiveJob, payment: float, held: int | None) -> list[Posting]:
+        """Charge a job so many credits, at most what its owner's limit holds for it, millionths; None: no limit."""
         before, micro = job.charge or 0, round(payment * MICRO)
-        if job.held:
-            micro = min(micro, job.most - before)
+        if held is not None:
+            micro = min(micro, held - before)
         job.charge = before + micro
         return self.accounts.charge(job.owner, micro, job.name)

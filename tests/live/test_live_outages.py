@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from live_tools import ANN, MECHANISMS, OPERATOR, PLAIN, Hands, Owners, ask, check_journal, config, refused, sow
+from live_tools import ANN, MECHANISMS, OPERATOR, PLAIN, SIZES, Hands, Owners, ask, check_journal, config, refused, sow
 from marketsched.live import calls
 from marketsched.live.accounts import MICRO
 from marketsched.live.configuration import live_config
@@ -188,6 +188,26 @@ def test_a_job_worth_more_than_the_limit_is_refused_where_prices_are_made_at_arr
     assert "account = 288.0" in str(error) and "at most 6 credits" in str(error)
     ask(service, calls.submit(ANN, {"sow": sow(1, 24, nodes=8, value=6.0, deadline=30)}))
     service.stop()
+
+
+def test_an_owner_with_a_limit_pays_what_one_without_pays():
+    """Where prices are made at arrival: what is held bounds the charge, also of a job that has gone by then."""
+    rules = live_config({**SIZES, "mechanism": "first-come", "parameters": {"price": 0.5}})
+    for limit in (0.0, None):
+        market = LiveMarket(rules)
+        market.apply(
+            {"event": "owner", "owner": "ann", "role": "owner", **({} if limit is None else {"limit": limit})}, 1
+        )
+        market.apply({"event": "deposit", "owner": "ann", "credits": 60.0}, 2)
+        ann, said = market.accounts.get("ann"), {"owner": "ann", "job": "ann.1"}
+        offer = market.quote(ann, "ann.1", sow(1, 2, nodes=2))
+        held, most = held_at_arrival(market, ann, offer), most_of(market, ann, offer, sow(1, 2, nodes=2), 0)
+        market.apply({"event": "submit", **said, "sow": sow(1, 2, nodes=2), "most": most, "held": held}, 3)
+        market.apply({"event": "arrive", **said, "signal": 2}, 4)
+        for row in (5, 6):
+            market.apply({"event": "advance"}, row)
+        assert market.apply({"event": "complete", **said}, 7).ended[0].shown()["charge"] == 2.0
+        assert held == (limit is not None)
 
 
 def test_a_plan_without_a_start_holds_the_fee_alone():
