@@ -76,20 +76,6 @@ def test_certificate_of_larger_programs(supply, method):
     assert max(violations(program, supply, program.solve(supply)).values()) <= 1e-7
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1e6, 1e12])
-def test_units_do_not_matter(scale):
-    rng = np.random.default_rng(3)
-    rows = [(int(b), int(b + 3 + rng.integers(6)), float(rng.uniform(1, 9))) for b in rng.integers(1, 9, 12)]
-    values = []
-    for unit in (1.0, scale):
-        sows = [StatementOfWork(b, 2, DeadlineValue(v * unit, last), [(b, 3, 0.7)]) for b, last, v in rows]
-        program = PackingProgram(tasks_of_reports(sows, 12), 12)
-        solution = program.solve(2.5)
-        values.append(solution.value / unit)
-        assert solution.gap <= 1e-7 * solution.value
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
-
-
 def test_a_wrong_certificate_is_found():
     """Negative control: each kind of damage breaks one of the conditions."""
     program, supply = crowd(60, 40)
