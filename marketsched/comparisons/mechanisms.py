@@ -34,7 +34,7 @@ from marketsched.mechanisms.registry import builder_of
 from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
 from marketsched.recorded.waits import waits_of
-from marketsched.results.overtaking import waits_figures
+from marketsched.results.overtaking import causes_table, keeps_of, waits_figures
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
 from marketsched.results.schedules import schedule_table
@@ -119,6 +119,7 @@ class MechanismContest:
         rows: list[dict[str, Any]] = []
         promises = []
         waits: list[pd.DataFrame] = []
+        causes: list[pd.DataFrame] = []
         owners: list[pd.DataFrame] = []
         schedules: list[pd.DataFrame] = []
         pools: list[pd.DataFrame] = []
@@ -157,6 +158,9 @@ class MechanismContest:
             if workload.of_log and workload.cluster is None and workload.round_seconds:
                 sizes = flat.capacity, setup.horizon, workload.round_seconds
                 row |= waits_figures(result.jobs, result.job_rows.taken_back, offered, *sizes)
+                keeps = keeps_of(setup.mechanism, workload.table.disclosure == "revealed")
+                table = causes_table(result.jobs, result.job_rows.taken_back, *sizes, keeps)
+                causes.append(table.assign(seed=seed, mechanism=each.label))
                 record = recorded_jobs(workload, result.jobs) if record is None else record
                 row |= {} if record is None else fidelity(record, result.jobs, workload.round_seconds)
             rows.append({**row, "seconds": time.perf_counter() - began})
@@ -187,6 +191,7 @@ class MechanismContest:
             "owners": owners,
             **({"against": self._pairs(played, seed)} if self.rival in played else {}),
             **({"waits": waits} if waits else {}),
+            **({"causes": causes} if causes else {}),
             **({"pools": pools} if pools else {}),
             **({"schedules": schedules, "drawn": [_drawn(workload, flat.capacity, seed)]} if schedules else {}),
         }

@@ -86,7 +86,7 @@ class Explainer:
     @cached_property
     def waits(self) -> Waits:
         """The waits of all jobs that arrived."""
-        lost = _taken_back(self.result.tables["events"], self.jobs["name"])
+        lost = _taken_back(self.result.tables["events"], self.jobs["name"])  # those in it arrived
         sizes = self.market.setup.capacity, int(self.result.outcome["rounds"])
         return Waits.of_jobs(self.jobs, lost, *sizes, self.rule.keeps)
 
@@ -168,8 +168,24 @@ class Explainer:
             int(waits.left[place] - waits.arrivals[place]), causes, holders,
             "" if kept is None else str(names[kept]), rule,
             self.scenario.mechanism.name, self.result.meta.get("round_seconds"),
-            int(row["runs"]), self.changes(job) if changes else (), self._payment(job, row) if changes else None,
+            int(row["runs"]), self.changes(job) if changes else (), self._payment(job, row) if changes else None, self._purse(job, row),
         )  # fmt: skip
+
+    def _purse(self, job: str, row: pd.Series[Any]) -> str:
+        """Say what a purse says of a job: when it became regular, or what it costs and its owner has."""
+        tables = self.result.tables
+        if "purses" not in tables or "upgrades" not in tables:
+            return ""
+        upgraded = tables["upgrades"][tables["upgrades"]["job"].astype(str) == job]
+        if len(upgraded):
+            last = upgraded.iloc[-1]
+            return (
+                f"regular since round {last['round']:,}: cost {last['cost']:,.1f}, purse {last['purse']:,.1f} credits"
+            )
+        (own,) = tables["purses"][tables["purses"]["owner"] == row["owner"]].to_dict("records")
+        cost = int(row["declared_concurrency"]) * int(row["duration"])
+        purse = f"its owner's purse holds {own['held']:,.1f} of at most {own['caps']:,.1f} credits at the end"
+        return f"never regular, on free nodes alone: its run costs {cost:,} credits, and {purse}"
 
     def _payment(self, job: str, row: pd.Series[Any]) -> Payment:
         nodes = int(self.waits.nodes[self.places[job]])

@@ -68,6 +68,8 @@ class Explanation:
         What changes of this job alone would have brought; None: the market cannot be played again.
     checked : Payment or None
         Its payment, recomputed; None: not asked for.
+    purse : str
+        Where owners have purses, what its own says of the job.
     """
 
     job: str
@@ -90,6 +92,7 @@ class Explanation:
     runs: int = 0
     changes: Sequence[Changed] | None = ()
     checked: Payment | None = None
+    purse: str = ""
 
     def data(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -102,7 +105,8 @@ class Explanation:
 
     def lines(self) -> list[str]:
         """Return it in words, the answer first."""
-        return [self._answer(), self._facts(), *self._causes(), *self._changes(), *self._payment()]
+        purse = [f"  {self.purse}"] if self.purse else []
+        return [self._answer(), self._facts(), *purse, *self._causes(), *self._changes(), *self._payment()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

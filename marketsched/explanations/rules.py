@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from marketsched.mechanisms.mechanism import Mechanism
-from marketsched.results.overtaking import Keeps
+from marketsched.results.overtaking import Keeps, keeps_of
 
 FITTED, BESIDE = "they fitted where it did not", "they fitted beside the reservation of the first in line"
 PASSED = {  # by class of mechanism, the nearest counts; `BESIDE` or `FITTED` stands in {}
@@ -62,12 +62,9 @@ def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
     """
     asked = getattr(mechanism, "inner", mechanism)
     kinds = [kind.__name__ for kind in type(asked).__mro__ if not (revealed and kind.__name__ == "TwoOffers")]
-    reserves = getattr(asked, "reserve", "none") not in ("none", 0)
-    strict = not revealed and getattr(asked, "_order", "") == "strict"  # of bid prices
-    calendar = revealed and {"BidPrice", "FirstCome"} & {*kinds}
+    keeps = keeps_of(mechanism, revealed)
     passed, own = (next((table[kind] for kind in kinds if kind in table), "") for table in (PASSED, OWN))
     by_class = "a higher class, or " if getattr(getattr(asked, "_line", None), "order", "") == "class" else ""
-    passed = by_class + (passed or "its rule publishes no reason").format(BESIDE if reserves else FITTED)
-    return Rule(
-        passed, own or "its rule left it", "booked" if calendar else "waiting" if reserves or strict else "nothing"
-    )
+    beside = getattr(asked, "reserve", "none") not in ("none", 0)
+    passed = by_class + (passed or "its rule publishes no reason").format(BESIDE if beside else FITTED)
+    return Rule(passed, own or "its rule left it", keeps)

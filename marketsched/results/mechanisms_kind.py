@@ -14,6 +14,7 @@ from rich.text import Text
 from marketsched import results
 from marketsched.mechanisms.promises import VERDICTS
 from marketsched.results.answers import answer_of, question_of, rival_of, truth_sentence
+from marketsched.results.causes_figure import causes_figure
 from marketsched.results.kinds import ResultKind
 from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
 from marketsched.results.owners_view import owners_figure, owners_view
@@ -94,6 +95,7 @@ class MechanismsKind(ResultKind):
         found = {"figure": differences_figure(result, seeds_text(result))}
         found |= {} if against is None else {"against": against}
         found |= drawn_owners(result, drawn_names(result))
+        found |= {"causes": causes_figure(result.causes, result.meta["scenario"])} if "causes" in result.tables else {}
         if "schedules" in result.tables:
             about, title = result.meta["schedules"], result.meta["scenario"]
             shown = result.schedules[result.schedules["mechanism"].isin(drawn_names(result))]
@@ -286,7 +288,8 @@ def _overtaken(comparison: Result) -> list[str]:
     runs = runs[runs["longest_overtaken_hours"] > MANY_WAITS * mean].sort_values("longest_overtaken_hours")
     return [
         f"{row['mechanism']}: later jobs kept job {row['overtaken_job']} (seed {row['seed']}) waiting for "
-        f"{row['longest_overtaken_hours']:.1f} hours"
+        f"{row['longest_overtaken_hours']:.1f} hours: marketsched explain FOLDER {row['overtaken_job']} "
+        f"-m {row['mechanism']} --seed {row['seed']} says why"
         for row in runs.drop_duplicates("mechanism", keep="last").to_dict("records")
     ]
 

@@ -24,6 +24,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.results.waits import counted
 
 HOUR_S = 3600.0
@@ -87,11 +88,14 @@ class Waits:
     def of_jobs(
         cls, jobs: pd.DataFrame, taken_back: NDArray[np.int64], capacity: int, last: int, keeps: Keeps = "nothing"
     ) -> Self:
-        """Return those of a table ``jobs`` of jobs that all arrived.
+        """Return those of a table ``jobs``, of whose jobs those that never arrived are left out.
 
         ``taken_back``, shape (n, 3), has row, first round and first round without it of each run that was taken back;
         ``last`` is the last round that was played.
         """
+        came = jobs["arrival"].notna().to_numpy()
+        row, jobs = np.cumsum(came) - 1, jobs[came]
+        taken_back = np.column_stack([row[taken_back[:, 0]], taken_back[:, 1:]])
         arrivals, start = (jobs[name].fillna(0).to_numpy(np.int64) for name in ("arrival", "start"))
         end = jobs["completion"].fillna(jobs["removed"]).fillna(last + 1).to_numpy(np.int64)
         nodes = jobs["declared_concurrency"].fillna(jobs["concurrency"]).to_numpy(np.int64)
@@ -230,6 +234,48 @@ def _causes_kernel(jobs, runs, times, busy, capacity, keeps, one):  # type: igno
     return found, label
 
 
+def keeps_of(mechanism: Mechanism, revealed: bool) -> Keeps:
+    """Return for whom a rule keeps idle nodes, where durations are revealed at arrival or hidden.
+
+    Examples
+    --------
+    >>> from marketsched.mechanisms import get_mechanism
+    >>> sizes = {"max_concurrency": 2, "max_duration": 5, "max_value": 9.0, "max_delay": 15, "capacity": 2}
+    >>> [keeps_of(get_mechanism(name, horizon=20, **sizes), True) for name in ("easy-backfill", "bid-price", "vcg")]
+    ['waiting', 'booked', 'nothing']
+    """
+    asked = getattr(mechanism, "inner", mechanism)
+    kinds = {kind.__name__ for kind in type(asked).__mro__}
+    if revealed and {"BidPrice", "FirstCome"} & kinds:  # they book calendars
+        return "booked"
+    strict = getattr(asked, "_order", "") == "strict"  # bid prices with hidden durations
+    return "waiting" if strict or getattr(asked, "reserve", "none") not in ("none", 0) else "nothing"
+
+
+def causes_table(
+    jobs: pd.DataFrame, taken_back: NDArray[np.int64], capacity: int, last: int, round_seconds: float, keeps: Keeps
+) -> pd.DataFrame:
+    """Return hours of waiting by cause, of all jobs, by class and by width; arguments as of `Waits.of_jobs`.
+
+    Returns
+    -------
+    DataFrame
+        ``by`` (all, class, width), ``name``, ``jobs``, and a column for each of `Causes`, sums in hours.
+    """
+    every = Waits.of_jobs(jobs, taken_back, capacity, last, keeps)
+    jobs = jobs[jobs["arrival"].notna()]
+    own = counted(jobs)
+    hours = pd.DataFrame(every.causes._asdict())[own] * (round_seconds / HOUR_S)
+    wide = every.nodes >= np.sort(every.nodes)[-max(1, round(WIDE * every.nodes.size)) :][:1].sum()
+    groups = {"all": np.full(len(jobs), "all"), "width": np.where(wide, "widest 5 %", "others")}
+    groups |= {"class": jobs["class"].astype(str).to_numpy()} if "class" in jobs else {}
+    parts = [
+        hours.assign(jobs=1).groupby(names[own]).sum().rename_axis("name").reset_index().assign(by=by)
+        for by, names in groups.items()
+    ]
+    return pd.concat(parts, ignore_index=True)[["by", "name", "jobs", *Causes._fields]]
+
+
 def waits_figures(
     jobs: pd.DataFrame,
     taken_back: NDArray[np.int64],
@@ -258,17 +304,16 @@ def waits_figures(
     dict
         `HOURS`, jobs that left unserved included: the median, 90th percentile and longest of waits, and the longest
         time overtaken; ``wait_with_nodes_free``, the share of all waiting while enough nodes were idle;
-        ``overtaken_job``;
+        ``longest_wait_job`` and ``overtaken_job``;
         ``wide_share``, the part of their offered value that the widest 5 % of the jobs get, with all as wide as the
         narrowest of these.
     """
+    every = Waits.of_jobs(jobs, taken_back, capacity, last_round)
     came = jobs["arrival"].notna().to_numpy()
-    row = np.cumsum(came) - 1  # of jobs that arrived
     jobs, offered = jobs[came], offered[came]
     if not len(jobs):
-        return {**dict.fromkeys(HOURS, 0.0), "wait_with_nodes_free": np.nan, "overtaken_job": "", "wide_share": np.nan}
-    lost = np.column_stack([row[taken_back[:, 0]], taken_back[:, 1:]])
-    every = Waits.of_jobs(jobs, lost, capacity, last_round)
+        nobody = {"wait_with_nodes_free": np.nan, "longest_wait_job": "", "overtaken_job": "", "wide_share": np.nan}
+        return {**dict.fromkeys(HOURS, 0.0), **nobody}
     causes, own = every.causes, np.flatnonzero(counted(jobs))
     hours, longest = round_seconds / HOUR_S, int(own[causes.passed[own].argmax()])
     wide = every.nodes >= np.sort(every.nodes)[-max(1, round(WIDE * every.nodes.size))]
@@ -279,6 +324,7 @@ def waits_figures(
     return {
         **{name: hours * float(each) for name, each in zip(HOURS, found, strict=True)},
         "wait_with_nodes_free": float(causes.own[own].sum() / waits.sum()) if waits.any() else np.nan,
+        "longest_wait_job": str(jobs["name"].iloc[int(own[waits.argmax()])]),
         "overtaken_job": str(jobs["name"].iloc[longest]),
         "wide_share": float(value[wide].sum() / offered[wide].sum()) if offered[wide].any() else np.nan,
     }

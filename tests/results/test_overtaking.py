@@ -7,7 +7,7 @@ import pytest
 from draws import many
 from marketsched import compare
 from marketsched.results.kinds import kind_of
-from marketsched.results.overtaking import KEEPS, Waits, waits_figures
+from marketsched.results.overtaking import KEEPS, Causes, Waits, waits_figures
 
 LAST = 40
 
@@ -105,7 +105,7 @@ def test_figures_by_hand():
     figures = waits_figures(jobs, np.zeros((0, 3), int), np.array([10.0, 1.0, 10.0, 3.0]), 2, 20, 1800.0)
     assert figures == {
         "median_wait_hours": 2.0, "q90_wait_hours": 5.2, "longest_wait_hours": 6.0, "longest_overtaken_hours": 2.0,
-        "wait_with_nodes_free": 7 / 16, "overtaken_job": "wide", "wide_share": 0.25,
+        "wait_with_nodes_free": 7 / 16, "longest_wait_job": "late", "overtaken_job": "wide", "wide_share": 0.25,
     }  # fmt: skip
 
 
@@ -120,4 +120,8 @@ def test_a_comparison_names_the_job_that_others_pass(tmp_path):
     assert strict["longest_overtaken_hours"] == 0 and none["longest_overtaken_hours"] > 5
     told = [str(part) for part in kind_of("mechanisms").view(found).renderables]
     (named,) = [part for part in told if "later jobs kept" in part]
+    causes = found.causes[found.causes["by"] == "all"].set_index("mechanism")
+    assert causes["passed"].tolist()[0] == 0 < causes["passed"].iloc[1] and causes["kept"].iloc[0] > 0
+    sums = found.causes.groupby(["mechanism", "by"])[list(Causes._fields)].sum().groupby("mechanism")
+    assert np.allclose(sums.max(), sums.min()) and "causes" in kind_of("mechanisms").figures(found)
     assert named.startswith("- easy-backfill:reserve=none: later jobs kept job ")

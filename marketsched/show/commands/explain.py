@@ -12,6 +12,7 @@ from marketsched import config, explanations, play
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.output import META, plain
 from marketsched.results.result import Result, load
+from marketsched.results.windows import window_of
 from marketsched.show.cli import with_settings
 from marketsched.show.commands.tools import (
     DataOption,
@@ -62,6 +63,8 @@ def _market(where: str, changes: list[str], seed: int, data: Path | None) -> Res
             raise InvalidParameterError(place="-m", value=None, legal="one of the mechanisms that were compared")
         source, text = where, result.texts.get("scenario.yaml", "")
         content = config.strict_yaml.parse_yaml(text, f"{where}/scenario.yaml")
+        if (windows := int(result.meta.get("windows", 1))) > 1:  # each seed is of one
+            content["workload"] |= {"windows": windows, "window": window_of(seed, windows)}
     else:
         content, source = config.scenario_file.read_scenario(where)
     changed = config.scenario_file.with_changes(content, changes)
