@@ -162,13 +162,14 @@ class Explainer:
         truth = self.market.setup.jobs[self.market.place_of[job]].truth
         start, end = (None if pd.isna(row[name]) else int(row[name]) for name in ("start", "completion"))
         end = None if end is None and pd.isna(row["removed"]) else int(row["removed"]) if end is None else end
+        moments = int(row["arrival"]), start, end
+        worth = float(row["value"]), float(truth.value.highest), float(row["payment"])
+        wait = int(waits.left[place] - waits.arrivals[place])
+        asked = (self.changes(job), self._payment(job, row)) if changes else ((), None)
         return Explanation(
-            job, str(row["owner"]), int(waits.nodes[place]), int(row["arrival"]), start, end, str(row["outcome"]),
-            float(row["value"]), float(truth.value.highest), float(row["payment"]),
-            int(waits.left[place] - waits.arrivals[place]), causes, holders,
-            "" if kept is None else str(names[kept]), rule,
-            self.scenario.mechanism.name, self.result.meta.get("round_seconds"),
-            int(row["runs"]), self.changes(job) if changes else (), self._payment(job, row) if changes else None, self._purse(job, row),
+            job, str(row["owner"]), int(waits.nodes[place]), *moments, str(row["outcome"]), *worth, wait, causes,
+            holders, "" if kept is None else str(names[kept]), rule, self.scenario.mechanism.name,
+            self.result.meta.get("round_seconds"), int(row["runs"]), *asked, self._purse(job, row),
         )  # fmt: skip
 
     def _purse(self, job: str, row: pd.Series[Any]) -> str:
