@@ -165,11 +165,11 @@ class Explainer:
         moments = int(row["arrival"]), start, end
         worth = float(row["value"]), float(truth.value.highest), float(row["payment"])
         wait = int(waits.left[place] - waits.arrivals[place])
-        asked = (self.changes(job), self._payment(job, row)) if changes else ((), None)
+        found, checked = (self.changes(job), self._payment(job, row)) if changes else ([], None)
         return Explanation(
             job, str(row["owner"]), int(waits.nodes[place]), *moments, str(row["outcome"]), *worth, wait, causes,
             holders, "" if kept is None else str(names[kept]), rule, self.scenario.mechanism.name,
-            self.result.meta.get("round_seconds"), int(row["runs"]), *asked, self._purse(job, row),
+            self.result.meta.get("round_seconds"), int(row["runs"]), found, checked, self._purse(job, row),
         )  # fmt: skip
 
     def _purse(self, job: str, row: pd.Series[Any]) -> str:
