@@ -10,6 +10,7 @@ Where the mechanism is truthful the best policy is to tell the truth; where it i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -33,9 +34,13 @@ from marketsched.agents.setup import MarketSetup, SetupSource
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import EventError, InvalidParameterError
 from marketsched.mechanisms.randomness import checked_seed
+from marketsched.mechanisms.registry import get
+from marketsched.mechanisms.signatures import parameters_of
 from marketsched.study.learning.turns import OBSERVED, OUTCOME, OwnersTurns
 
 __all__ = ["OBSERVED", "OUTCOME", "Bids", "MarketEnv", "OwnerEnv", "OwnersVectorEnv", "parallel_env"]
+
+MANY_JOBS = 500  # of a market, from which on its episodes are slow under sampled prices
 
 Source = SetupSource | Scenario | str | PathLike[str] | Mapping[str, Any]
 
@@ -58,6 +63,17 @@ class _Markets:
     def of(cls, source: Source | _Markets, data: str | PathLike[str] | None) -> _Markets:
         """Return the markets of a source, or those that are given."""
         return source if isinstance(source, _Markets) else cls(source, data)
+
+    def warn_if_slow(self) -> None:
+        """Say before the first step that an episode takes long: each of many jobs is priced by sample paths."""
+        choice = self._source.mechanism if isinstance(self._source, Scenario) else None
+        if choice is None or choice.oracle.kind != "monte-carlo":
+            return
+        takes = parameters_of(get("mechanism", choice.name))
+        if "oracle" in takes and (n := len(self.setup(0).table)) >= MANY_JOBS:
+            said = f"{self._source.name}: an episode takes seconds: {n:,} jobs under prices that draw sample paths"
+            quick = "first-come, workload.recurring_jobs=40 or contested_market(...) take a tenth"
+            warnings.warn(f"{said}; {quick} (docs/environments.md)", stacklevel=4)
 
     @cached_property
     def owners(self) -> frozenset[str]:
@@ -138,6 +154,7 @@ class MarketEnv(ParallelEnv):
         self._markets = _Markets.of(source, data)
         self.menu = _menu_of(menu)
         self._regret = regret
+        self._markets.warn_if_slow()
         there = self._markets.owners
         chosen = sorted(there) if owners is None else [owners] if isinstance(owners, str) else list(owners)
         if not chosen or len(set(chosen)) < len(chosen) or not there.issuperset(chosen):

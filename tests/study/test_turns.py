@@ -44,6 +44,16 @@ def test_equal_seeds_give_equal_markets():
     parallel_seed_test(lambda: MarketEnv(contested_market("exponential", n_owners=4)), num_cycles=20)
 
 
+def test_an_episode_that_takes_seconds_says_so_with_what_is_quick():
+    day = Scenario.load("synthetic-pipelines")
+    with pytest.warns(
+        UserWarning, match=r"4,\d+ jobs under prices that draw sample paths; first-come, workload.recurring"
+    ):
+        OwnerEnv(day)
+    for quick in (day.with_mechanism("first-come"), day.with_changes("workload.recurring_jobs=40")):
+        OwnerEnv(quick)  # a warning would be an error
+
+
 def test_gymnasium_accepts_continuous_bids_and_makes_the_environment_by_name():
     source = contested_market("vcg", n_owners=3, capacity=1)
     check_env(OwnerEnv(source, menu=Bids()), skip_render_check=True)
