@@ -14,5 +14,6 @@ from .lies import Strategy as Strategy
 from .lies import Truthful as Truthful
 from .market import Market as Market
 from .owner import JobOwner as JobOwner
+from .owner import NamedOwner as NamedOwner
 from .result import RunResult as RunResult
 from .setup import MarketSetup as MarketSetup

@@ -1,4 +1,4 @@
-"""The owner of one job as a Mesa agent."""
+"""The owner of one job as a Mesa agent, and a named owner with all of its jobs as another."""
 
 from __future__ import annotations
 
@@ -56,3 +56,40 @@ class JobOwner(OwnerState, MarketAgent):
         """Leave the market, and the model, for good."""
         super().leave()
         self.remove()
+
+
+class NamedOwner(MarketAgent):
+    """An owner for the whole market, whatever jobs of it there are: what a `DataCollector` follows.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the workload.
+    jobs : list of JobOwner
+        Those of its jobs that it has submitted.
+    """
+
+    def __init__(self, model: mesa.Model, unique_id: int, name: str) -> None:
+        super().__init__(model, unique_id)
+        self.name = name
+        self.jobs: list[JobOwner] = []
+
+    @property
+    def active(self) -> int:
+        """Jobs that wait or run."""
+        return sum(not job.finished for job in self.jobs)
+
+    @property
+    def value(self) -> float:
+        """Realised so far, credits."""
+        return sum(job.value for job in self.jobs)
+
+    @property
+    def payment(self) -> float:
+        """Paid so far, credits."""
+        return sum(job.payment for job in self.jobs)
+
+    @property
+    def utility(self) -> float:
+        """Value minus payment, credits."""
+        return self.value - self.payment

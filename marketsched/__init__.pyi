@@ -7,6 +7,7 @@ from .agents.lies import ShiftDeadline as ShiftDeadline
 from .agents.lies import Truthful as Truthful
 from .agents.market import Market as Market
 from .agents.owner import JobOwner as JobOwner
+from .agents.owner import NamedOwner as NamedOwner
 from .agents.result import RunResult as RunResult
 from .comparisons.comparing import Comparison as Comparison
 from .comparisons.comparing import compare as compare

@@ -12,7 +12,7 @@ import pytest
 from marketsched.agents.job import Job
 from marketsched.agents.lies import InflateConcurrency, ScaleValue, Truthful
 from marketsched.agents.market import Market
-from marketsched.agents.owner import JobOwner
+from marketsched.agents.owner import JobOwner, NamedOwner
 from marketsched.agents.result import OUTCOMES
 from marketsched.agents.setup import MarketSetup
 from marketsched.config import scenario as described
@@ -222,6 +222,34 @@ def test_owners_are_mesa_agents_that_come_and_go():
     assert len(model.agents) == 0
     model.step()
     assert [agent.job.name for agent in model.agents] == ["b"]
+
+
+def test_named_owners_have_policies_of_their_own_and_are_followed_over_the_day():
+    class Half:
+        def report(self, truth, public):
+            return ScaleValue(0.5).report(truth, public)
+
+    setup = described.Scenario.load("stochastic-mix").with_mechanism("pay-as-bid").setup(np.random.default_rng(3))
+    collector = mesa.DataCollector(
+        agenttype_reporters={NamedOwner: {"name": "name", "paid": "payment", "jobs": "active"}}
+    )
+    model = Market(setup, strategies={"report": Half(), "alarm": Truthful()})
+    while model.running:
+        model.step()
+        collector.collect(model)
+    jobs = model.result().jobs.groupby("owner")[["value", "payment"]].sum()
+    seen = collector.get_agenttype_vars_dataframe(NamedOwner)
+    assert seen.groupby("name").size().to_dict() == dict.fromkeys(("report", "alarm"), setup.horizon)
+    for name, owner in model.named.items():
+        paid = seen[seen["name"] == name]["paid"]
+        assert paid.is_monotonic_increasing and paid.iloc[-1] == owner.payment == jobs["payment"][name]
+        assert owner.utility == jobs["value"][name] - jobs["payment"][name] and owner.active == 0
+    again = Market(setup).run().jobs.groupby("owner")["payment"].sum()  # the same setup, and nobody lies
+    assert again["report"] > jobs["payment"]["report"]
+    with pytest.raises(InvalidParameterError, match=r"strategies = 'ann': expected owners with a job, as alarm, build"):
+        Market(setup, strategies={"ann": Half()})
+    with pytest.raises(InvalidParameterError, match=r"expected an object with report\(truth, public\)"):
+        Market(setup, strategies={"alarm": Half})
 
 
 def test_a_script_in_mesas_own_idioms():
