@@ -33,7 +33,7 @@ from marketsched.live.costs import check_announced, fee, held_at_arrival, most_o
 from marketsched.live.credit_calls import outlook_of
 from marketsched.live.database import JournalError
 from marketsched.live.job import STATES, WITHDRAWN, LiveJob, name_of_next
-from marketsched.live.market_view import PRICED_ROUNDS, clock_at, market_view, pool_prices, promises_to_owners, shown_at
+from marketsched.live.market_view import PRICED_ROUNDS, clock_at, pool_prices, promises_to_owners
 from marketsched.live.owner_view import offered, seen
 from marketsched.live.principal import Principal, Said
 from marketsched.live.problems import details_of
@@ -205,11 +205,6 @@ def ledger(turn: Turn, who: Principal, owner: AnyOwner = None, after: Seq = 0, l
     for each in entries if own else ():
         each["seq"] = turn.cursors.hide(who.name, each["seq"])
     return {"entries": entries, "more": more} | ({"sums": sums} if who.role == "operator" else {})
-
-
-def market(who: Principal, rounds: int) -> Work:
-    """Show the round, the limits, and the prices of the coming rounds."""
-    return lambda turn: shown_at(market_view(turn.market, turn.last_seq), turn.clock, rounds, who)
 
 
 # -- operators ----------------------------------------------------------------------------------------------

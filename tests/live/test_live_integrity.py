@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from live_tools import ANN, OPERATOR, PLAIN, ask, check_journal, refused, sow, state
+from live_tools import ANN, OPERATOR, PLAIN, ask, check_journal, look, refused, sow, state
 from marketsched.live import calls, snapshots
 from marketsched.live.clock import Clock
 from marketsched.live.database import JournalError
@@ -52,7 +52,7 @@ def answers(path):
         again = [ask(service, calls.submit(ANN, {"sow": sow(1, 1)}), key) for key in KEYS]
         listed = ask(service, calls.jobs(OPERATOR, None, None, "", 99))["jobs"]
         jobs = [ask(service, calls.job(OPERATOR, each["job"])) for each in listed]
-        market = {**ask(service, calls.market(OPERATOR, 5)), "clock": None}
+        market = {**ask(service, look), "clock": None}
         accounts, ledger = ask(service, calls.owners(OPERATOR)), ask(service, calls.ledger(OPERATOR, None, 0, 99))
         return json.dumps([again, jobs, market, accounts, ledger, state(service.market), dict(service.tokens)])
     except MarketschedError:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from live_databases import binaries, database, postgres
-from live_tools import ANN, OPERATOR, PLAIN, Hands, ask, check_journal, config, refused, sow, state
+from live_tools import ANN, OPERATOR, PLAIN, Hands, ask, check_journal, config, look, refused, sow, state
 from marketsched.live import calls
 from marketsched.live.configuration import live_config
 from marketsched.live.database import JournalError
@@ -31,7 +31,7 @@ def populated(url, rules=PLAIN):
     ask(service, calls.create_owner(OPERATOR, {"owner": "ann", "deposit": 10}))
     for n in (1, 2, 3):
         ask(service, calls.submit(ANN, {"sow": sow(n, 1)}))
-        ask(service, calls.arrive(ANN, f"ann.{n}", {"signal": 1}) if n < 3 else calls.market(ANN, 5))
+        ask(service, calls.arrive(ANN, f"ann.{n}", {"signal": 1}) if n < 3 else look)
         ask(service, calls.advance(OPERATOR, {}))
         if n < 3:
             ask(service, calls.complete(OPERATOR, f"ann.{n}", {"exit_code": 0}))
@@ -255,7 +255,7 @@ def test_a_database_that_goes_away_and_comes_back():
             for _ in range(3):
                 error = refused(UnavailableError, ask, service, calls.submit(ANN, {"sow": sow(4, 1)}))
                 assert "unavailable" in str(error)
-            refused(UnavailableError, ask, service, calls.market(ANN, 3))
+            refused(UnavailableError, ask, service, look)
             server.start()
             deadline = time.monotonic() + 30
             while service.down and time.monotonic() < deadline:
@@ -342,7 +342,7 @@ def test_a_clock_of_another_century_stops_the_start(tmp_path):
 
 def test_who_hangs_up_stops_nothing(tmp_path):
     service = LiveService(f"{tmp_path}/m.db", PLAIN)
-    waiting = [service.ask(calls.market(OPERATOR, 0)) for _ in range(3)]
+    waiting = [service.ask(look) for _ in range(3)]
     assert waiting[1].cancel()
     service.start()
     assert waiting[2].result(20)["round"] == waiting[0].result(20)["round"] == 1

@@ -9,6 +9,7 @@ from marketsched.live import calls
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import live_config
 from marketsched.live.journal import Journal
+from marketsched.live.market_view import market_view, shown_at
 from marketsched.live.playing import exported
 from marketsched.live.principal import Principal
 from marketsched.live.rows import Row
@@ -187,6 +188,11 @@ def ask(service, work, key=None, request="r" * 64):
     answer = service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
     settle(service)
     return answer
+
+
+def look(turn):
+    """Return the market as an operator sees it, by the thread of the service."""
+    return shown_at(market_view(turn.market, turn.last_seq), turn.clock, 5, OPERATOR)
 
 
 class ServedMarket:
