@@ -60,7 +60,8 @@ class _Load:
         self.submitted, self.refused = [0] * CLIENTS, 0
         self.quote_seconds: list[float] = []
         operator = Caller(port, token)
-        tokens = [operator.post("/v1/owners", {"owner": f"o{n}"})["token"] for n in range(CLIENTS + QUOTING)]
+        owners = [{"owner": f"o{n}", "deposit": 1e6} for n in range(CLIENTS + QUOTING)]
+        tokens = [operator.post("/v1/owners", each)["token"] for each in owners]
         threads = [threading.Thread(target=self._submit, args=(n, Caller(port, tokens[n]))) for n in range(CLIENTS)]
         for n in range(QUOTING):
             threads.append(threading.Thread(target=self._quote, args=(n, Caller(port, tokens[CLIENTS + n]))))

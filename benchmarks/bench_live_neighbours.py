@@ -30,7 +30,7 @@ def _market(config: dict[str, Any], accounts: int) -> Iterator[tuple[int, list[s
         process, port, _ = served(folder)
         try:
             operator = Caller(port, Path(folder, "operator.token").read_text().strip())
-            tokens = [operator.post("/v1/owners", {"owner": f"o{n}"})["token"] for n in range(accounts)]
+            tokens = [operator.post("/v1/owners", {"owner": f"o{n}", "deposit": 1e6})["token"] for n in range(accounts)]
             yield port, tokens, lambda: _processor_seconds(process.pid)
         finally:
             process.terminate()

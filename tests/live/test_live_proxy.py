@@ -104,7 +104,7 @@ def rested(market):
 
 
 def test_calls_pass_with_their_tokens_and_other_hosts_do_not(market):
-    assert market.ask("POST", "/v1/owners", json={"owner": "ann"}).status_code == 201
+    assert market.ask("POST", "/v1/owners", json={"owner": "ann", "deposit": 50}).status_code == 201
     answer = market.ask("POST", "/v1/jobs", json={"sow": sow(2, 1), "owner": "ann", "name": "x"})
     assert answer.status_code == 201 and answer.json()["job"] == "ann.x"
     assert market.ask("GET", "/v1/market", headers={"Authorization": "Bearer none"}).status_code == 401
@@ -163,7 +163,7 @@ def test_events_come_at_once_and_a_token_has_twenty_streams(market):
     statuses = sorted(head.split()[1] for _, head in streams)
     assert statuses == [b"200"] * 20 + [b"429"] * 5
     follows = next(stream for stream, head in streams if head.split()[1] == b"200")
-    assert market.ask("POST", "/v1/owners", json={"owner": "ben"}).status_code == 201
+    assert market.ask("POST", "/v1/owners", json={"owner": "ben", "deposit": 50}).status_code == 201
     text = b""
     while b'"ben"' not in text:  # until the timeout of the connection
         text += follows.recv(4096)

@@ -37,7 +37,7 @@ def test_a_day_on_a_cluster(tmp_path):
     database, token = f"{tmp_path}/m.db", tmp_path / "token"
     with serving(RULES, database, operator_token_file=token, snapshot_rows=5) as url:
         operator = LiveClient(url, token.read_text().strip())
-        ann = LiveClient(url, (own := operator.create_owner("ann", deposit=50)["token"]))
+        ann = LiveClient(url, (own := operator.create_owner("ann", deposit=100)["token"]))
         here = operator.market(rounds=3)
         assert here["limits"]["capacity"] == 6 and here["cluster"]["groups"] == CLUSTER["groups"]
         assert here["pools"]["a100"]["gpu"][:2] == [1.5, 1.5] and here["pools"]["v100"]["cpu"][0] == 0.0
@@ -63,7 +63,7 @@ def test_a_day_on_a_cluster(tmp_path):
         operator.advance(3)
         found = ann.job("ann.both")
         assert (found["outcome"], found["charge"], found["booking"]) == ("overrun", 3.0, nodes)
-        assert ann.account()["balance"] == 35.0  # 6 + 6 + 3 credits
+        assert ann.account()["balance"] == 85.0  # 6 + 6 + 3 credits
     check_journal(database)
     check_market(database)
 
