@@ -126,15 +126,6 @@ def test_a_sweep(here):
     assert names(here / "b") == SWEPT
 
 
-@pytest.mark.slow
-def test_a_sweep_is_its_comparisons():
-    found = compare_over(SMALL, "cluster.slots", [30, 60], runs=2, seed=1)
-    for slots in (30, 60):
-        alone = compare({**SMALL, "cluster": {**SMALL["cluster"], "slots": slots}}, runs=2, seed=1, growth=False)
-        own = found.runs[found.runs["value"] == slots].drop(columns=["value", "seconds"]).reset_index(drop=True)
-        pd.testing.assert_frame_equal(own, alone.runs.drop(columns="seconds"))
-
-
 @pytest.mark.slow_after(7)
 @pytest.mark.parametrize(
     ("arguments", "message"),

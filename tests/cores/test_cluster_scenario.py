@@ -10,7 +10,6 @@ from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import built_in_text, scenario_names
 from marketsched.config.strict_yaml import parse_yaml
 from marketsched.cores.sections.policies import policy_choices
-from marketsched.mechanisms.allocation.slot_loop import declared_observation
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from refusals import refused
 
@@ -93,24 +92,6 @@ def test_tokens():
     assert drf.in_one_line() == "demand=per-node"
     refused(lambda: policy_choices("drf"), "expected at least one name", error=InvalidParameterError)
     refused(lambda: policy_choices(["x"]), "policy 'x' is unknown", error=UnknownNameError)
-
-
-@pytest.mark.parametrize(
-    ("token", "observes"),
-    [
-        ("ogasched", "nothing"),
-        ("ogasched:step=3", "nothing"),
-        ("ogasched:peek=true", "arrivals"),
-        ("drf", "arrivals"),
-        ("fairness:share_over=all", "arrivals"),
-        ("binpacking:demand=total", "arrivals"),
-        ("spreading", "arrivals"),
-    ],
-)
-def test_what_each_policy_sees(token, observes):
-    world = scenario().cluster.world(0)
-    (choice,) = policy_choices([token])
-    assert declared_observation(world.policy(choice, 40), world.environment()) == observes
 
 
 # -- streams of random numbers -----------------------------------------------------------------------------

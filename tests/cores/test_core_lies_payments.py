@@ -25,13 +25,6 @@ def one_instance(requirements, capacity, gain="linear", alpha=1.0, overhead=0.25
     )
 
 
-def capacity_prices(cluster, flat, arrivals, step):
-    """Return the prices after a slot in which ``flat`` was held."""
-    market = CapacityPrices(cluster)
-    market.settle(flat, arrivals, step)
-    return market.prices
-
-
 def test_the_price_is_the_marginal_value_of_a_device():
     """Port 1 may hold 1/4 only: port 0 holds the rest, and its slope 1 / (1 + 3/4) is what one more is worth."""
     cluster = one_instance([1.0, 0.25], 1.0, "log", overhead=0.0)
@@ -39,22 +32,6 @@ def test_the_price_is_the_marginal_value_of_a_device():
     market.settle(held, [1, 1], step=1e-6)
     assert market.prices[0, 0] == pytest.approx(1 / 1.75, rel=1e-5)
     assert market.charge(held) == pytest.approx([0.75 / 1.75, 0.25 / 1.75], rel=1e-5)
-
-
-def test_whoever_has_all_pays_what_the_next_one_would():
-    """Without a job at port 1 nobody else wants the device; with one, port 1 would give 1 - 1/4 for it."""
-    cluster = one_instance([1.0, 1.0], 1.0)
-    alone = capacity_prices(cluster, np.array([1.0, 0.0]), [1, 0], step=0.1)
-    contested = capacity_prices(cluster, np.array([1.0, 0.0]), [1, 1], step=0.1)
-    assert (alone[0, 0], contested[0, 0]) == pytest.approx((0.0, 0.75))
-
-
-def test_nobody_pays_where_capacity_is_slack_or_nothing_moves():
-    roomy = one_instance([1.0, 1.0], 2.0)
-    assert not capacity_prices(roomy, np.array([1.0, 1.0]), [1, 1], step=0.5).any()
-    full = one_instance([1.0, 1.0], 1.0)
-    assert not capacity_prices(full, np.array([0.5, 0.5]), [0, 0], step=0.5).any()
-    assert not capacity_prices(full, np.array([0.5, 0.5]), [1, 1], step=0.0).any()
 
 
 @settings(deadline=None, max_examples=many(40))

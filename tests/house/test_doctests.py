@@ -86,36 +86,6 @@ def test_every_public_name_shows_an_example():
     assert len(things) > 200 and lacking(things) == []
 
 
-def test_a_name_without_an_example_is_found():
-    def shown():
-        """Do.
-
-        Examples
-        --------
-        >>> 1
-        1
-        """
-
-    def seen_there():
-        """Do.
-
-        Examples
-        --------
-        See `shown`, which does.
-        """
-
-    def seen_nowhere():
-        """Do.
-
-        Examples
-        --------
-        See `hidden`.
-        """
-
-    things = {f"x.{each.__name__}": each for each in (shown, seen_there, seen_nowhere)}
-    assert lacking({**things, "x.hidden": lambda: None}) == ["x.seen_nowhere", "x.hidden"]
-
-
 @pytest.mark.slow
 def test_readme():
     """The fenced examples of the README, run in order in one namespace."""

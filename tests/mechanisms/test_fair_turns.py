@@ -1,4 +1,4 @@
-"""Owners in turn: against a market written out in full, and without any scale of values."""
+"""Owners in turn: against a market written out in full."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from credit_markets import (
     drawn_jobs,
     market_of,
     mean_of,
-    of_density,
     played,
     starts_of,
 )
@@ -70,22 +69,6 @@ def test_starts_are_those_of_a_market_written_out_in_full(parts, reserve):
         due = parts or dict.fromkeys(sorted({job.owner for job in jobs}), 1)
         expected = in_full(jobs, {owner: part / sum(due.values()) for owner, part in due.items()}, reserve)
         assert sorted(found) == sorted(expected)
-
-
-def mapped(jobs, owner, phi):
-    return [of_density(job, phi(density_of(job))) if job.owner == owner else job for job in jobs]
-
-
-def test_no_increasing_map_of_an_owner_s_values_changes_anything():
-    maps = (lambda x: 1024 * x, np.expm1, lambda x: x**3)
-    for seed in range(many(8)):
-        jobs = drawn_jobs(seed)
-        before = starts_of(played(market_of("fair-turns", jobs), jobs))
-        for phi in maps:
-            changed = mapped(jobs, "o0", phi)
-            assert starts_of(played(market_of("fair-turns", changed), changed)) == before
-    falling = mapped(jobs, "o0", lambda x: 1 / x)  # a map that does not rise changes much
-    assert starts_of(played(market_of("fair-turns", falling), falling)) != before
 
 
 def test_an_account_that_nobody_made_is_tried_last():

@@ -9,16 +9,12 @@ from pydantic import BaseModel
 
 from marketsched.mechanisms import (
     DeadlineValue,
-    EventError,
     InvalidParameterError,
     InvalidReportError,
     Menu,
     StatementOfWork,
 )
 from marketsched.mechanisms.legal import LARGEST_WHOLE, Amount, Count, Finite, Named, Share, Whole, check_fields, legal
-from marketsched.mechanisms.posted.exact_oracle import ExactOracle
-from marketsched.mechanisms.posted.exponential import PostedPricing
-from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.signatures import parameters_of, takes_anything
 from refusals import refused
 
@@ -141,29 +137,6 @@ def test_names_that_only_type_checkers_know_are_of_no_range():
         ("table", None),
         ("other", None),
     ]
-
-
-def posted():
-    limits = {"max_concurrency": 2, "max_duration": 4, "max_value": 50.0, "max_delay": 9}
-    return PostedPriceMechanism(4, 16, PostedPricing([0.5]), ExactOracle(), **limits)
-
-
-@pytest.mark.parametrize(
-    ("report", "error", "message"),
-    [
-        ({"birth": 1}, InvalidReportError, r"^job 'A': sow = \{'birth': 1\}: expected a StatementOfWork$"),
-        (StatementOfWork(2, 1, DeadlineValue(9.0, 9), [(2, 2, 1.0)]), EventError, "birth = 2: expected the current"),
-        (StatementOfWork(1, 3, DeadlineValue(9.0, 9), [(2, 2, 1.0)]), InvalidReportError, "concurrency = 3"),
-        (StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(2, 5, 1.0)]), InvalidReportError, "duration = 5"),
-        (StatementOfWork(1, 1, DeadlineValue(51.0, 9), [(2, 2, 1.0)]), InvalidReportError, r"value = 51\.0"),
-    ],
-)
-def test_the_posted_price_mechanism_refuses_what_it_cannot_take(report, error, message):
-    market = posted()
-    with pytest.raises(error, match=message):
-        market.submit("A", report)
-    good = StatementOfWork(1, 2, DeadlineValue(50.0, 9), [(2, 4, 1.0)])
-    assert market.submit("A", good).starts == ((2, 4, 2),)  # nothing was changed, the name is free
 
 
 def test_columns_of_a_statement_hold_whole_rounds():

@@ -142,11 +142,6 @@ def test_work_beyond_memory_is_refused_before_it_begins(call, monkeypatch):
     assert "\n" not in line and taken < FREE
 
 
-def test_with_the_real_memory_nothing_is_ever_this_large():
-    with pytest.raises(TooLargeError, match=r"9000000 starts x 9000000 durations: 2\.88 PiB of memory wanted, "):
-        market("exponential", horizon=9_000_000, max_delay=9_000_000, max_duration=9_000_000).menu(1)
-
-
 def test_what_is_small_is_not_asked_about(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: pytest.fail("asked"))
     check_memory("little", memory.SMALL, "less")

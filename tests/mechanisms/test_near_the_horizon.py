@@ -101,15 +101,6 @@ def test_a_job_whose_long_run_is_not_over_at_the_end_is_served_for_its_short_one
     assert 0.5 * turn.utility(truth, 1) + 0.5 * turn.utility(truth, 20) == 3.5
 
 
-def test_far_from_the_horizon_it_starts_at_once_or_never():
-    law = [(1, 1, 0.5, None), (1, 6, 0.5, None)]  # 3.5 rounds
-    for worth, start in ((3.4, None), (3.6, 1)):
-        market = FirstCome(1, 30, 1.0, **{**SIZES, "max_concurrency": 1}, stop_at_deadline=False)
-        market.submit("A", StatementOfWork(1, 1, DeadlineValue(worth, 9), law))
-        market.arrive("A")
-        assert [e.round for e in market.advance() if e.kind.value == "start"] == ([] if start is None else [start])
-
-
 def test_where_two_starts_are_left_the_better_one_is_held():
     """At 9 of 10 rounds the run of two would be paid for, at a loss; at 10 it would not: the job waits for 10."""
     market = FirstCome(1, 10, 4.0, **{**SIZES, "max_concurrency": 1}, stop_at_deadline=False)
@@ -133,21 +124,6 @@ def gains_of_a_nearer_deadline(**rules):
     turn = Turn(market, [SmallJob(0, truth, 1, 1)], 0, hidden=True)
     near = StatementOfWork(1, 1, DeadlineValue(8.0, 3), law)
     return [0.9 * turn.utility(report, 1) + 0.1 * turn.utility(report, 10) for report in (truth, near)]
-
-
-def test_if_stopped_runs_were_free_again_reports_would_gain(monkeypatch):
-    """1 or 6 rounds, as likely, at 2 a round for 3: (3 - 2) / 2 less 2 / 2 keeps it out, and less nothing would not."""
-    truth = StatementOfWork(1, 1, DeadlineValue(3.0, 3), [(1, 1, 0.5, None), (1, 6, 0.5, None)])
-    lucky = StatementOfWork(1, 1, DeadlineValue(3.0, 3), [(1, 1, 1.0, None)])
-
-    def both():
-        market = FirstCome(1, 20, 2.0, **{**SIZES, "max_concurrency": 1}, stop_at_loss=True)
-        turn = Turn(market, [SmallJob(0, truth, 1, 1)], 0, hidden=True)
-        return [0.5 * turn.utility(report, 1) + 0.5 * turn.utility(report, 6) for report in (truth, lucky)]
-
-    assert both() == [0.0, -0.5]
-    monkeypatch.setattr(FirstCome, "charge_stopped", lambda self, x, used: 0.0)
-    assert both() == [0.0, 0.5]
 
 
 def test_a_stopped_run_is_charged_and_counted():

@@ -116,31 +116,6 @@ class StopsForNothing(ClusterFirstCome):
         return 0.0
 
 
-class Faulty(FirstCome):
-    """A flat price; some jobs pay a part of the value that they declare, and promise what `FirstCome` does."""
-
-    truthful, own = "ex post", staticmethod(lambda market, x: False)
-
-    def charge(self, x):
-        declared = 0.9 * x.value(self.round) if self.round <= x.useful else 0.0
-        return max(super().charge(x), declared if self.own(self, x) else 0.0)
-
-
-FAULTS = {
-    "one round": lambda market, x: x.limit == 1,
-    "last rounds": lambda market, x: market.round >= market.horizon,
-    "two jobs": lambda market, x: any(y.owner == x.owner and y is not x for y in market._jobs.values()),
-    "mixed": lambda market, x: any(y.worth is not None for y in market._jobs.values()),  # beside one that is hidden
-}
-
-
-@pytest.mark.slow_after(2)
-@pytest.mark.parametrize("kind", FAULTS)
-def test_planted_promises_of_rare_kinds_are_caught(kind, monkeypatch):
-    monkeypatch.setattr(Faulty, "own", staticmethod(FAULTS[kind]))
-    assert gains_of(lambda *n, **sizes: Faulty(*n, 0.3, **sizes), "ex post", 80, hidden=False) > 0
-
-
 def test_hidden_durations_beside_revealed_ones_are_not_promised_under_bid_price():
     """A waiting job enters the prices that a revealed one meets, which then leaves it the nodes."""
     jobs = [

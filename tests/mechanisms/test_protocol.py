@@ -103,19 +103,6 @@ def test_defaults_say_that_there_is_nothing():
     assert market.quote("A", sow).plan == LaunchPlan("A", (), 0.0)
 
 
-def test_a_quote_of_the_base_class_changes_nothing():
-    class Counts(Derived):
-        seen = 0
-
-        def submit(self, job, sow):
-            self.seen += 1
-            return LaunchPlan(job, (), float(self.seen))
-
-    market = Counts()
-    quotes = [market.quote("A", None).plan.estimated_utility for _ in range(3)]
-    assert quotes == [1.0, 1.0, 1.0] and market.seen == 0
-
-
 def test_what_an_object_has_is_used_and_the_rest_is_as_by_default():
     market = as_mechanism(WithMore())
     assert isinstance(market, Forwarding) and as_mechanism(market) is market
@@ -161,26 +148,6 @@ def test_every_built_in_mechanism_states_what_it_promises():
             standing = standing_of(name)
             assert standing.status in ("proved", "tested", "baseline"), name
             assert standing.promises and standing.needs, name
-
-
-@pytest.mark.parametrize(
-    ("name", "revealed", "hidden", "reads", "later"),
-    [
-        ("bid-price", "ex post", "none", "arrival", False),  # hidden: it stops runs at the deadlines that are declared
-        ("first-come", "ex post", "none", "arrival", False),
-        ("exponential", "up to regret", "none", "submission", True),
-        ("posted-price", "up to regret", "none", "submission", True),
-        ("vcg", "none", "none", "arrival", False),
-        ("easy-backfill", "none", "none", "arrival", False),
-    ],
-)
-def test_promises_of_mechanisms(name, revealed, hidden, reads, later):
-    market = get_mechanism(name, **SIZES)
-    assert (market.truthful, market.truthful_hidden) == (revealed, hidden)
-    assert (market.reads_reports, market.later_jobs_change_nothing) == (reads, later)
-    if name in ("bid-price", "first-come"):
-        for rule in ({"stop_at_deadline": False}, {"stop_at_loss": True}):
-            assert get_mechanism(name, **SIZES, **rule).truthful_hidden == "in expectation"
 
 
 @pytest.mark.slow

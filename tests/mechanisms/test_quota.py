@@ -16,7 +16,6 @@ from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.schedulers.quota_tree import quota_tree
 from marketsched.play.running import run
 
-HOUR = 12  # rounds
 KINDS = Cluster(
     (Resource("gpu", device=True),), [NodeGroup("t", "t4", 5, {"gpu": 4}), NodeGroup("a", "a100", 5, {"gpu": 4})]
 )
@@ -49,12 +48,6 @@ def events_of(market, jobs, *kinds):
 
 def starts_of(market, jobs):
     return [(when, name) for when, _, name in events_of(market, jobs, "start")]
-
-
-def test_who_borrowed_less_goes_first_whoever_came_first():
-    """Four GPUs; A runs two, then a2, b0 and b1 come: B has borrowed nothing."""
-    jobs = [hidden(name, name[0], 1 if name in ("a0", "a1") else 3, 1, 20) for name in ("a0", "a1", "a2", "b0", "b1")]
-    assert starts_of(market_of(), jobs)[2:] == [(3, "b0"), (3, "b1"), (21, "a2")]
 
 
 @pytest.mark.parametrize(("account", "first"), [("a", "b0"), ("a again", "a1")])
@@ -100,31 +93,6 @@ def test_a_place_is_held_for_a_wide_job_that_is_first(queues, reserve, wide):
     jobs += [hidden("E", "eve", 4, 1, 1)] if queues else []
     starts = {name: when for when, name in starts_of(market_of(queues=queues, reserve=reserve), jobs)}
     assert starts["B"] == wide and starts["C"] == (9 if reserve == "head" else 3)
-
-
-def test_lent_and_borrowed_nodes_keep_to_their_limits():
-    queues = {"a": {"nominal": 2, "borrow": 1}, "b": {"nominal": 2, "lend": 1}}
-    assert starts_of(market_of(queues=queues), [hidden(f"a{i}", "a", 1, 1, 9) for i in range(4)])[:4] == [
-        (1, "a0"), (1, "a1"), (1, "a2"), (10, "a3"),
-    ]  # fmt: skip
-    assert (
-        len(
-            [
-                1
-                for when, _ in starts_of(market_of(queues=queues), [hidden(f"b{i}", "b", 1, 1, 9) for i in range(4)])
-                if when == 1
-            ]
-        )
-        == 4
-    )
-
-
-def test_heads_of_one_round_do_not_borrow_the_same_node():
-    """Nine nodes, of which quotas name three: one each, and one that only one of the two may borrow."""
-    queues = {name: {"nominal": 1, "cohort": "both"} for name in "ab"}
-    market = market_of(9, queues=queues, cohorts={"both": {"nominal": 1}})
-    jobs = [hidden(f"{name}{i}", name, 1, 1, 9) for i in range(2) for name in "ab"]
-    assert starts_of(market, jobs) == [(1, "a0"), (1, "b0"), (1, "a1"), (10, "b1")]
 
 
 def room_by_hand(queues, cohorts, used):

@@ -27,33 +27,12 @@ def values_of(jobs, j):
     return jobs.values[jobs.offsets[j] : jobs.offsets[j + 1]].tolist()
 
 
-def test_values_of_successive_starts():
-    curve = TableValue({4: 8.0, 5: 6.5, 7: 2.0})  # time 6 is not listed, hence worth 0
-    jobs = RealisedJobs.build([(sow(1, 2, curve), 2, 2), (sow(1, 1, curve), 5, 2)], horizon=20, max_delay=12)
-    assert values_of(jobs, 0) == [8.0, 6.5, 0.0, 2.0]
-    assert values_of(jobs, 1) == [2.0]
-    assert (jobs.n_jobs, jobs.horizon) == (2, 20)
-    assert jobs.births.tolist() == [1, 1]
-    assert jobs.arrivals.tolist() == [2, 5]
-    assert jobs.durations.tolist() == [2, 2]
-    assert jobs.concurrency.tolist() == [2, 1]
-
-
 def test_worthless_jobs_keep_their_place():
     good, flat = DeadlineValue(3.0, 9), DeadlineValue(0.0, 9)
     rows = [(sow(1, 1, good), None, 2), (sow(1, 1, flat), 1, 2), (sow(2, 1, good), 8, 2), (sow(2, 1, good), 7, 2)]
     jobs = RealisedJobs.build(rows, horizon=20, max_delay=12)
     assert jobs.useful.tolist() == [False, False, False, True]
     assert jobs.arrivals[0] == NEVER
-
-
-def test_nothing_is_worth_anything_after_the_delay_the_horizon_or_the_contract():
-    forever = DeadlineValue(3.0, 100)
-    assert values_of(RealisedJobs.build([(sow(3, 1, forever), 4, 2)], horizon=50, max_delay=5), 0) == [3.0, 3.0]  # to 7
-    assert values_of(RealisedJobs.build([(sow(3, 1, forever), 4, 2)], horizon=7, max_delay=50), 0) == [3.0] * 3  # to 8
-    within = RealisedJobs.build([(sow(3, 1, forever), 4, 3)] * 2, horizon=9, max_delay=50, max_duration=3)
-    beyond = RealisedJobs.build([(sow(3, 1, forever), 4, 3)] * 2, horizon=9, max_delay=50, max_duration=2)
-    assert within.useful.all() and not beyond.useful.any()
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5), st.integers(1, 4), curves), max_size=6), st.data())
@@ -74,11 +53,6 @@ def test_arrays_are_read_only():
     for array in (jobs.births, jobs.arrivals, jobs.durations, jobs.concurrency, jobs.offsets, jobs.values):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-
-
-def test_no_jobs():
-    jobs = RealisedJobs.build([], horizon=5, max_delay=5)
-    assert jobs.n_jobs == 0 and jobs.values.size == 0 and jobs.offsets.tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,3 @@ def test_a_finer_round_changes_nothing_to_speak_of(log, name):
     (coarse, waited), (fine, waits) = (played(log, name, length) for length in (QUARTER_S, QUARTER_S / 3))
     assert abs(coarse - fine) <= 2.5
     assert abs(waited - waits) <= 0.05 + 0.2 * waited
-
-
-@pytest.mark.compiled
-@pytest.mark.slow
-def test_a_constant_in_rounds_is_found(log, monkeypatch):
-    """Patience and grace that do not follow the length of a round, as once they did not."""
-    monkeypatch.setattr("marketsched.mechanisms.unit.Unit.of", classmethod(lambda cls, round_seconds: cls()))
-    changed = [abs(played(log, name, 900)[0] - played(log, name, 60)[0]) for name in ("two-offers", "credits")]
-    assert max(changed) > 2.5

@@ -146,13 +146,6 @@ def test_a_class_is_a_whole_number():
         events_of("easy-backfill", [], order="class", classes={"a": -1})
 
 
-def test_aggressive_backfilling_would_be_caught():
-    """The negative control: starting whatever fits does delay heads of these queues."""
-    jobs = [job("A", 1, 3, 4), job("head", 1, 4, 2), job("C", 1, 2, 6), job("D", 1, 1, 6)]
-    assert by_brute_force(jobs)[0] == {"A": 1, "head": 5, "D": 1, "C": 7}
-    assert starts_of(events_of("easy-backfill", jobs)) == {"A": 1, "head": 5, "D": 1, "C": 7}
-
-
 def reserving(jobs, reserve):
     """Return the starts by arrival if so many who do not fit reserve nodes ahead; -1: nobody passes them."""
     waiting, running, starts = [], [], {}
@@ -188,18 +181,6 @@ def test_so_many_who_do_not_fit_reserve_nodes(seed):
     for reserve, depth in DEPTHS.items():
         assert starts_of(events_of("easy-backfill", jobs, reserve=reserve, **rules)) == reserving(jobs, depth), reserve
     assert events_of("conservative-backfill", jobs) == events_of("easy-backfill", jobs, reserve="all")
-
-
-def test_every_depth_moves_starts():
-    jobs = [drawn_jobs(seed, n=30, last=12) for seed in range(20)]
-    found = [[starts_of(events_of("easy-backfill", each, reserve=depth)) for each in jobs] for depth in DEPTHS]
-    assert all(sum(a != b for a, b in zip(x, y, strict=True)) > 2 for i, x in enumerate(found) for y in found[:i])
-
-
-def test_without_reservations_it_is_first_come_at_no_price():
-    for seed in range(100):
-        jobs = drawn_jobs(seed, n=14)
-        assert events_of("easy-backfill", jobs, reserve="none", kill=False) == events_of("first-come", jobs), seed
 
 
 def overtaken(jobs, events):
@@ -326,19 +307,6 @@ def test_the_largest_value_comes_first_and_displaces_what_is_worth_half():
     assert taken == ["A"]
     for parameters in ({"ratio": 1.6}, {"preempt": False}, {"ratio": 1.5, "most_preemptions": 0}):
         assert starts_of(events_of("largest-value-first", jobs, **parameters)) == {"A": 1, "C": 5}
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize("name", ["easy-backfill", "conservative-backfill", "fair-share", "largest-value-first"])
-def test_nodes_are_never_oversold_and_nobody_pays(name):
-    for seed in range(60):
-        jobs = drawn_jobs(seed, n=15, last=12)
-        loop, owners = MarketLoop(get_mechanism(name, capacity=NODES, horizon=HORIZON, **LIMITS)), TruthfulOwners(jobs)
-        while loop.now <= HORIZON:
-            owners.act(loop)
-            events = loop.clear()
-            assert loop.load <= NODES and all(event.payment == 0 for event in events)
-        assert not loop.entries
 
 
 def test_what_is_reserved_is_charged_by_reservation():

@@ -203,39 +203,6 @@ class HearsTheRound(ClusterBidPrice):
 
 
 @claiming
-class PlacesFirst(ClusterBidPrice):
-    """A fault: the nodes are chosen before the start, and starts are looked for on these alone."""
-
-    def _serve_one(self, x, known):
-        now, o = self.round, known.options
-        wanted = entries(known, self._prices.prefix, self.horizon - now + 1, 0.0)
-        chosen = {}
-        for i in range(wanted.surplus.size):
-            row, start, length = int(wanted.option[i]), now + int(wanted.start[i]), int(wanted.length[i])
-            ask = Wanted(int(o.pool[row]), int(o.tasks[row]), int(o.per_node[row]), o.demand[row])
-            if row not in chosen:
-                today = self._calendars.room(ask, now, 1)
-                fits = int(np.minimum(today.tasks, ask.per_node).sum()) >= ask.tasks
-                chosen[row] = place("best", today, ask, self.cluster, self._types) if fits else None
-            placed = chosen[row]
-            if placed is None:
-                continue
-            room = self._calendars.room(ask, start, length)
-            has = dict(zip(room.nodes.tolist(), room.tasks.tolist(), strict=True))
-            if all(has.get(x, 0) >= n for x, n in zip(placed.nodes.tolist(), placed.tasks.tolist(), strict=True)):
-                keep = np.isin(room.nodes, placed.nodes)
-                room = room._make(column[keep] for column in room)
-                placed = place("first", room, ask, self.cluster, self._types)
-                self._calendars.book(ask, placed, start, length)
-                costs = quoted(self._prices.prefix, ask.pool, o.total[row], start - now, length)
-                kind = self.cluster.pool_kinds[ask.pool]
-                x.agreed = Booking(int(o.shape[row]), kind, start, length, ask, placed, costs)
-                x.start, x.limit = start, length
-                return 0.0
-        return 0.0
-
-
-@claiming
 class ChargesFragments(ClusterBidPrice):
     """A fault: whoever leaves parts of devices that are in nobody's way pays for them on top."""
 

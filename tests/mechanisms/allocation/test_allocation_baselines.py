@@ -1,4 +1,4 @@
-"""DRF, Fairness, BinPacking, Spreading: worked examples, a naive reference, feasibility, what they see."""
+"""DRF, Fairness, BinPacking, Spreading: a naive reference, a formula, feasibility."""
 
 import math
 
@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import many
-from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import (
     BinPacking,
     BipartiteCluster,
@@ -81,19 +80,6 @@ ORDERS = {
 }
 
 
-# -- worked by hand ----------------------------------------------------------------------------------------
-
-
-def test_fairness():
-    cluster = cluster_of([[6.0, 1.0], [2.0, 3.0], [8.0, 0.0]], [[8.0, 2.0]])
-    # ports 0 and 1: of 8 devices 6 : 2, of 2 devices 1 : 3
-    assert Fairness(cluster).allocate([1, 1, 0])[:, 0].tolist() == [[6.0, 0.5], [2.0, 1.5], [0.0, 0.0]]
-    # over all ports: 8 / 16 of the requirement, absent port 2 leaves its 4 unused
-    assert Fairness(cluster, "all").allocate([1, 1, 0])[:, 0].tolist() == [[3.0, 0.5], [1.0, 1.5], [0.0, 0.0]]
-    # nobody gets more than it asks for
-    assert Fairness(cluster).allocate([0, 1, 0])[:, 0].tolist() == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0]]
-
-
 # -- in general --------------------------------------------------------------------------------------------
 
 
@@ -134,37 +120,3 @@ def test_fairness_against_its_formula(seed, whole):
         total = over.sum(axis=0)
         share = np.minimum(1.0, np.divide(cluster.capacities, total, out=np.zeros_like(total), where=total > 0))
         assert Fairness(cluster, share_over).allocate(arrivals) == pytest.approx(share * came, rel=1e-12)
-
-
-def test_what_they_see_is_declared_and_what_they_are_is_in_their_names():
-    cluster, _ = small_cluster(4, whole=True)
-    policies = [policy(cluster, **options) for policy, options in KINDS]
-    assert {policy.observes for policy in policies} == {"arrivals"}
-    assert [policy.name for policy in policies] == [
-        "fairness",
-        "fairness (share over all)",
-        "drf",
-        "drf (total demand)",
-        "binpacking",
-        "binpacking (total demand)",
-        "spreading",
-        "spreading (total demand)",
-    ]
-
-
-def test_a_type_that_no_instance_has_comes_last():
-    cluster = cluster_of([[1.0, 1.0], [4.0, 0.0]], [[4.0, 0.0]])
-    assert Drf(cluster).dominant_shares.tolist() == [math.inf, 1.0]
-    assert Drf(cluster).allocate([1, 1])[:, 0, 0].tolist() == [0.0, 4.0]
-
-
-# -- bad input ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arrivals, message", [([1], "shape"), ([1, -1], "arrivals"), ([0.5, 1], "arrivals")])
-def test_bad_arrivals_are_refused_and_change_nothing(arrivals, message):
-    policy = Drf(cluster_of([[1.0], [2.0]], [[2.0]]))
-    before = policy.allocate_channels([1, 0]).copy()
-    with pytest.raises(InvalidParameterError, match=message):
-        policy.allocate(arrivals)
-    assert np.array_equal(policy._flat, before)

@@ -1,10 +1,9 @@
-"""The budgeted dynamic program against brute force, against HiGHS, and against itself in other words."""
+"""The budgeted dynamic program against brute force, and against itself in other words."""
 
 import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from marketsched.mechanisms import InvalidParameterError, MarketschedError, TooLargeError
 from marketsched.mechanisms.allocation import solve_budgeted
@@ -78,41 +77,6 @@ def test_float_variances_equal_brute_force():
     rng = np.random.default_rng(3)
     for i in range(60):
         check_against_brute_force(draw_instance(rng, 7, unseen=i % 2 == 1, whole=False), exact=False)
-
-
-def highs_optimum(value, variance, requests, capacities, s):
-    """Return the optimum of one budget by HiGHS, -inf where it is infeasible."""
-    rules = np.vstack([requests.T, -value])
-    limits = LinearConstraint(rules, ub=np.append(capacities, -s))
-    options = {"mip_rel_gap": 0.0}
-    result = milp(-variance, constraints=limits, integrality=np.ones(len(value)), bounds=Bounds(0, 1), options=options)
-    assert result.status in (0, 2), result.message
-    return round(-result.fun) if result.status == 0 else -np.inf
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("seed", range(3))
-def test_sixty_channels_equal_highs(seed):
-    rng = np.random.default_rng(seed)
-    value, variance = rng.integers(0, 30, 60), rng.integers(1, 2000, 60)
-    requests, capacities = rng.integers(0, 4, (60, 3)), rng.integers(8, 13, 3)
-    solution = solve_budgeted(value, variance, requests, capacities, 400)
-    check_selections(solution, value, variance, requests, capacities)
-    reachable = int(np.flatnonzero(np.isfinite(solution.best))[-1])
-    for s in [0, *rng.integers(1, reachable, 6), reachable, reachable + 1]:
-        assert solution.best[s] == highs_optimum(value, variance, requests, capacities, s)
-
-
-def test_unseen_channels_are_the_limit_of_ever_larger_variances():
-    rng = np.random.default_rng(4)
-    for _ in range(40):
-        value, variance, requests, capacities, s_max = draw_instance(rng, 8, unseen=True)
-        solution = solve_budgeted(value, variance, requests, capacities, s_max)
-        hidden = np.isinf(variance)
-        large = 1000  # above any sum of the finite ones
-        finite = solve_budgeted(value, np.where(hidden, large, variance).astype(int), requests, capacities, s_max)
-        expected = np.where(solution.unseen < 0, -np.inf, solution.unseen * large + solution.finite)
-        assert finite.best.tolist() == expected.tolist()
 
 
 def test_units_of_resources_do_not_matter():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster
-from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES, gain_slopes, gain_values, steepest_slopes
+from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
 from naive_allocation import naive_gradient, naive_projection, naive_reward, random_cluster
 
 SEEDS = st.integers(0, 2**32)
@@ -17,19 +17,6 @@ def random_allocation(cluster, rng):
     """A legal allocation, not on every bound."""
     shape = (cluster.n_ports, cluster.n_instances, cluster.n_types)
     return cluster.project(rng.uniform(-1.0, 4.0, shape) * cluster.channels[:, :, None])
-
-
-def test_a_reward_worked_out_by_hand():
-    # Port 0 holds 3 (log, alpha 2) and 1 (linear, alpha 1), port 1 holds 8 (poly, alpha 1) and nothing.
-    cluster = BipartiteCluster(
-        [[9.0], [9.0]], [[20.0], [20.0]], [[True, True], [True, False]], [["log"], ["linear"]], [[2.0], [1.0]], [0.25]
-    )
-    allocation = np.array([[[3.0], [1.0]], [[8.0], [0.0]]])
-    gain, overhead = cluster.gain_and_overhead([1, 2], allocation)
-    assert gain == pytest.approx([2.0 * np.log(4.0) + 1.0, 2 * 2.0 * np.log(9.0)])
-    assert overhead == pytest.approx([1.0, 4.0])
-    assert cluster.reward([1, 2], allocation) == pytest.approx(gain.sum() - 5.0)
-    assert cluster.reward([0, 0], allocation) == 0.0
 
 
 @pytest.mark.slow
@@ -65,12 +52,6 @@ def test_the_gradient_is_what_finite_differences_say():
                 assert gradient[(*place, k)] == pytest.approx(difference, abs=2e-8)
 
 
-def test_the_first_of_equally_dominant_types_bears_the_overhead():
-    cluster = BipartiteCluster([[2.0, 2.0]], [[2.0, 2.0]], [[True]], "linear", 1.0, [0.5, 0.5])
-    assert cluster.gradient([1], [[[1.0, 1.0]]]).ravel().tolist() == [0.5, 1.0]
-    assert cluster.gradient([1], [[[0.5, 1.0]]]).ravel().tolist() == [1.0, 0.5]
-
-
 @given(SEEDS)
 def test_projection_of_an_allocation_goes_column_by_column(seed):
     rng = np.random.default_rng(seed)
@@ -101,26 +82,6 @@ def test_dense_and_channel_arrays_are_the_same_numbers(seed):
         block = flat[begin * layout.n_types : end * layout.n_types].reshape(layout.n_types, -1)
         assert np.array_equal(block, dense[ports, r].T) and (np.diff(ports) > 0).all()
         assert (layout.instances[begin:end] == r).all()
-
-
-def test_an_instance_without_channels_is_carried_along():
-    cluster = BipartiteCluster([[2.0]], [[1.0], [1.0]], [[False, True]], "log", 1.0, 0.1)
-    assert cluster.project(np.full((1, 2, 1), 5.0)).ravel().tolist() == [0.0, 1.0]
-    assert cluster.used(np.array([0.5])).ravel().tolist() == [0.0, 0.5]
-
-
-@given(SEEDS)
-def test_gains_rise_from_zero_with_the_slopes_they_claim(seed):
-    rng = np.random.default_rng(seed)
-    codes, alpha = np.arange(4), rng.uniform(0.2, 3.0)
-    amounts = np.sort(rng.uniform(0.0, 50.0, 9))
-    values = np.array([gain_values(codes, alpha, y) for y in (0.0, *amounts)])
-    assert (values[0] == 0.0).all() and (np.diff(values, axis=0) >= 0.0).all()
-    for y in amounts:
-        h = 1e-5 * (1 + y)
-        slope = (gain_values(codes, alpha, y + h) - gain_values(codes, alpha, y)) / h
-        assert gain_slopes(codes, alpha, y) == pytest.approx(slope, rel=1e-3)
-    assert (gain_slopes(codes, alpha, amounts[0]) <= steepest_slopes(codes, alpha)).all()
 
 
 @given(SEEDS)

@@ -129,22 +129,6 @@ def test_decisions_attain_the_largest_index_over_all_selections(alpha):
         assert attained == pytest.approx(index[count == count.max()].max(), rel=1e-12)
 
 
-def test_the_rounded_problem_is_within_delta_of_the_exact_one():
-    # ESDP (37), with the rounding of variances counted, which the paper's (36) leaves out.
-    rng = np.random.default_rng(2)
-    for _ in range(40):
-        policy = small_policy(rng, alpha=1.0)
-        policy.update([True] * 7, rng.random(7))  # none unseen
-        seen, t = policy.statistics, policy.statistics.slot
-        means, variances = seen.means, seen.variances(policy.exploration(t))
-        every = feasible(policy)
-        exact = (every @ means + np.sqrt(every @ variances)).max()
-        x = policy.allocate([True] * 3)
-        scale = scale_of(policy.slack(t), policy.largest)[0]
-        rounded = math.sqrt(variances[x].sum() + x.sum() / scale**2)
-        assert exact <= policy.slack(t) + means[x].sum() + rounded + 1e-12
-
-
 def test_absent_ports_are_switched_off_or_not_planned_for():
     rng = np.random.default_rng(3)
     gained = 0

@@ -14,7 +14,6 @@ from marketsched.mechanisms.allocation import (
     RecordedUtilities,
     TrueMeanOracle,
     play_slots,
-    solve_budgeted,
 )
 from marketsched.mechanisms.allocation.esdp.gang import GangProblem
 
@@ -76,27 +75,6 @@ def check_tables(rng, n_instances, most):
 @pytest.mark.compiled
 def test_every_budget_equals_brute_force():
     check_tables(np.random.default_rng(2), 80, 9)
-
-
-def test_one_server_and_tasks_without_minimum_are_plain_channels():
-    rng = np.random.default_rng(3)
-    for _ in range(10):
-        requests, values, gains = rng.integers(0, 3, (6, 2)), rng.integers(0, 5, 6), rng.integers(0, 9, 6)
-        gang = GangChannels(requests, [[3, 4]], [0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 1, 0], [0] * 6, [0, 1, 1])
-        table = GangProblem(gang).solve(values, gains.astype(float), 20)
-        assert table.finite.tolist() == solve_budgeted(values, gains, requests, [3, 4], 20).best.tolist()
-
-
-def test_rules_are_told_apart():
-    gang = GangChannels([[1], [1], [1]], [[1], [2]], [0, 0, 1], [0, 1, 0], [0, 1, 1], [2, 0])
-    yes = np.array([True, True])
-    assert gang.violation(np.array([True, True, True]), yes) is None
-    assert "port 0 has 1 tasks placed: expected none or at least 2" in gang.violation(np.array([1, 0, 0], bool), yes)
-    assert "port 1 has no job" in gang.violation(np.array([0, 0, 1], bool), np.array([True, False]))
-    double = GangChannels([[1], [1]], [[1], [1]], [0, 0], [0, 0], [0, 1], [1])
-    assert "task 0 of port 0 is placed 2 times" in double.violation(np.array([True, True]), yes[:1])
-    tight = GangChannels([[1], [1]], [[1]], [0, 1], [0, 0], [0, 0], [1, 1])
-    assert "server 0 gives 2 of type 0: expected at most 1" in tight.violation(np.array([True, True]), yes)
 
 
 def test_rules_agree_with_those_written_out():

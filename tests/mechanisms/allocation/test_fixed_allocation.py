@@ -1,4 +1,4 @@
-"""The best fixed allocation: worked examples, other solvers, certificates, degenerate instances, bad input."""
+"""The best fixed allocation: other solvers, certificates, degenerate instances, bad input."""
 
 import math
 
@@ -97,46 +97,6 @@ def solve_with_cvxpy(cluster, counts):
     return problem.value
 
 
-# -- worked by hand ----------------------------------------------------------------------------------------
-
-
-def test_the_port_with_more_jobs_is_filled_first():
-    cluster = BipartiteCluster([[2.0], [3.0]], [[4.0]], [[True], [True]], "linear", 1.0, 0.25)
-    best = best_fixed_allocation(cluster, [10, 20], tolerance=1e-9)
-    assert best.allocation[:, 0, 0] == pytest.approx([1.0, 3.0], abs=1e-7)
-    assert best.value == pytest.approx(0.75 * (10 + 60), rel=1e-9)
-    assert 0.0 <= best.gap <= 1e-9 * best.value and best.upper == best.value + best.gap
-
-
-def test_types_are_balanced_under_the_maximum():
-    # 2 ln(1 + y) - y / 2 with both types at y: the slope 2 / (1 + y) meets 1/2 at y = 3
-    cluster = BipartiteCluster([[9.0, 9.0]], [[9.0, 9.0]], [[True]], "log", 1.0, 0.5)
-    best = best_fixed_allocation(cluster, [5], tolerance=1e-9)
-    assert best.allocation.ravel() == pytest.approx([3.0, 3.0], abs=1e-3)
-    assert best.value == pytest.approx(5 * (2 * math.log(4) - 1.5), rel=1e-9)
-
-
-def test_a_type_that_does_not_pay_alone_pays_beside_another():
-    # linear, slope 1, overhead 1: y1 + y2 - max(y1, y2) = min(y1, y2)
-    cluster = BipartiteCluster([[2.0, 3.0]], [[9.0, 9.0]], [[True]], "linear", 1.0, 1.0)
-    best = best_fixed_allocation(cluster, [1], tolerance=1e-9)
-    assert best.value == pytest.approx(2.0, rel=1e-9)
-
-
-def test_nothing_is_best_where_the_overhead_exceeds_every_slope():
-    cluster = BipartiteCluster([[2.0]], [[3.0]], [[True]], "poly", 1.0, 0.9)
-    best = best_fixed_allocation(cluster, [7])
-    assert (best.value, best.gap) == (0.0, 0.0)
-    assert not best.allocation.any()
-
-
-def test_without_overhead_a_square_root_law_shares_by_squared_counts():
-    # n sqrt(y + 1) on one device bank: (y + 1) in proportion to n^2; 9 + 2 units above zero in 4 : 1
-    cluster = BipartiteCluster([[9.0], [9.0]], [[8.0]], [[True], [True]], "poly", 1.0, 0.0)
-    best = best_fixed_allocation(cluster, [2, 1], tolerance=1e-9)
-    assert best.allocation[:, 0, 0] == pytest.approx([7.0, 1.0], abs=1e-3)
-
-
 # -- against other solvers ---------------------------------------------------------------------------------
 
 
@@ -183,12 +143,6 @@ def test_what_is_returned_is_what_it_says(seed, gain, whole):
         assert cluster.reward(counts, mixed) <= best.upper + worth
 
 
-def test_an_allocation_beyond_capacity_is_caught_by_the_bound():
-    cluster = published_instance(np.random.default_rng(1), n_ports=3, n_instances=4, gain="linear")
-    best = best_fixed_allocation(cluster, [5, 6, 7], tolerance=1e-6)
-    assert cluster.reward([5, 6, 7], 1.01 * best.allocation) > best.upper
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize("gain", FAMILIES)
 @pytest.mark.parametrize("overhead", [(0.3, 0.5), (0.01, 0.015), (0.8, 1.0)])
@@ -221,26 +175,6 @@ def test_counts_of_very_different_size():
     counts = 10.0 ** np.arange(0, 2 * cluster.n_ports, 2)
     best = best_fixed_allocation(cluster, counts, tolerance=1e-6)
     assert best.gap <= 1e-6 * best.value
-
-
-def test_no_capacity_no_requirement_no_overhead():
-    ports = [[True], [True]]
-    for requirements, capacities in (([[2.0], [3.0]], [[0.0]]), ([[0.0], [0.0]], [[4.0]])):
-        nothing = BipartiteCluster(requirements, capacities, ports, "log", 1.0, 0.5)
-        assert best_fixed_allocation(nothing, [1, 1]).value == 0.0
-    free = BipartiteCluster([[2.0], [3.0]], [[9.0]], ports, "log", 1.0, 0.0)
-    assert best_fixed_allocation(free, [1, 1], tolerance=1e-9).value == pytest.approx(math.log(12), rel=1e-9)
-
-
-def test_counts_only_scale_the_value():
-    cluster, counts = small_cluster(6, "mixed")
-    once, often = best_fixed_allocation(cluster, counts), best_fixed_allocation(cluster, 1024 * counts)
-    assert np.array_equal(once.allocation, often.allocation)
-    assert (often.value, often.gap) == (1024 * once.value, 1024 * once.gap)
-    assert not once.allocation.flags.writeable
-
-
-# -- kernels -----------------------------------------------------------------------------------------------
 
 
 # -- bad input ---------------------------------------------------------------------------------------------

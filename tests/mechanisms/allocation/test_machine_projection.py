@@ -1,6 +1,5 @@
-"""P4 and P5: projections of shares against an independent solver and against their own optimality conditions."""
+"""P4 and P5: projections of shares against their own optimality conditions."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,16 +38,6 @@ def test_p4_satisfies_its_optimality_conditions(y):
         certify_machine(y[:, i], z[:, i])
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
-def test_p4_agrees_with_cvxpy(scale):
-    rng = np.random.default_rng(5)
-    y = rng.normal(0.2, scale, (7, 40))
-    z = cp.Variable(y.shape, nonneg=True)
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(z - y)), [cp.sum(z, axis=0) <= 1])
-    problem.solve(solver=cp.OSQP, eps_abs=1e-9, eps_rel=1e-9, max_iter=200_000)
-    np.testing.assert_allclose(project_machines(y), z.value, atol=2e-6)
-
-
 def general_instance(seed, n_jobs, n_machines, top):
     rng = np.random.default_rng(seed)
     y = rng.normal(0.5, 0.7, (n_jobs, n_machines))
@@ -56,30 +45,17 @@ def general_instance(seed, n_jobs, n_machines, top):
     return y, rng.uniform(0.2, 1.0, n_jobs), rng.uniform(0.3, 3.0, n_machines), rng.integers(1, 4, n_jobs), ends
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_p5_agrees_with_cvxpy_and_its_gap_bounds_the_distance(seed):
-    y, demands, room, limits, ends = general_instance(seed, 6, 8, seed % 2)
-    found = project_general(y, demands, room, limits, top=ends)
-    z = cp.Variable(y.shape)
-    rules = [demands @ z <= room, cp.sum(z, axis=1) <= limits, z >= 0, z <= ends]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(z - y)), rules)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
-    np.testing.assert_allclose(found.shares, z.value, atol=1e-5)
-    assert ((found.shares - y) ** 2).sum() == pytest.approx(problem.value, abs=1e-8)
-    assert 0.0 <= found.gap < 1e-12
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_p5_is_feasible_and_certified_by_a_dual_bound_computed_here(seed):
     y, demands, room, limits, ends = general_instance(100 + seed, 9, 12, True)
-    found = project_general(y, demands, room, limits, top=ends, tolerance=1e-9)
+    found = project_general(y, demands, room, limits, top=ends)
     z, rho, sigma = found.shares, found.machine_prices, found.job_prices
     assert (demands @ z <= room + 1e-12).all() and (z.sum(axis=1) <= limits + 1e-12).all()
     assert (z >= 0.0).all() and (z <= ends).all() and (rho >= 0.0).all() and (sigma >= 0.0).all()
     best = np.clip(y - np.outer(demands, rho) - sigma[:, None], 0.0, ends)
     dual = 0.5 * ((best - y) ** 2).sum() + rho @ (demands @ best - room) + sigma @ (best.sum(axis=1) - limits)
     primal = 0.5 * ((z - y) ** 2).sum()
-    assert dual <= primal + 1e-12 and primal - dual == pytest.approx(found.gap, abs=1e-10)
+    assert found.gap < 1e-12 and dual <= primal + 1e-12 and primal - dual == pytest.approx(found.gap, abs=1e-10)
 
 
 def test_p5_that_may_not_sweep_enough_says_so():

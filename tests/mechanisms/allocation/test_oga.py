@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from marketsched.mechanisms import EventError, InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster, OgaSched
 from marketsched.mechanisms.allocation.oga.oga import geometric_step, step_of
-from naive_allocation import naive_gradient, naive_slot, random_cluster
+from naive_allocation import naive_slot, random_cluster
 from refusals import refused
 
 SEEDS = st.integers(0, 2**32)
@@ -54,31 +54,6 @@ def test_slots_at_larger_sizes_are_the_formula_applied_to_their_state(n_ports, n
         assert policy.allocate() == pytest.approx(naive_slot(cluster, arrivals, state, 2000), abs=1e-9)
 
 
-def test_a_slot_is_a_step_along_finite_differences_and_one_program_over_all_allocations():
-    import cvxpy as cp
-
-    rng = np.random.default_rng(7)
-    cluster = random_cluster(rng, 4, 3, 2)
-    state = cluster.project(rng.uniform(0.0, 3.0, (4, 3, 2)) * cluster.channels[:, :, None])
-    inside = 0.9 * state + 0.01 * cluster.channels[:, :, None] * (state > 0)  # two-sided differences need room
-    inside = np.minimum(inside, state)
-    arrivals, h = np.array([1, 0, 1, 2]), 1e-6
-    gradient = np.zeros_like(state)
-    for place in np.argwhere(cluster.channels):
-        for k in range(2):
-            up, base = inside.copy(), cluster.reward(arrivals, inside)
-            up[(*place, k)] += h
-            gradient[(*place, k)] = (cluster.reward(arrivals, up) - base) / h
-    y = [cp.Variable((4, 3), nonneg=True) for _ in range(2)]
-    fits = [cp.sum(y[k], axis=0) <= cluster.capacities[:, k] for k in range(2)]
-    fits += [y[k] <= cluster.requirements[:, [k]] * cluster.channels for k in range(2)]
-    far = sum(cp.sum_squares(y[k] - (inside + 0.7 * gradient)[:, :, k]) for k in range(2))
-    cp.Problem(cp.Minimize(far), fits).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    policy = OgaSched(cluster, 10, step=0.7, initial=inside)
-    policy.update(arrivals)
-    assert policy.allocate() == pytest.approx(np.stack([part.value for part in y], axis=2), abs=1e-5)
-
-
 @pytest.mark.slow_after(3)
 @pytest.mark.compiled
 @pytest.mark.parametrize(
@@ -95,16 +70,6 @@ def test_results_do_not_depend_on_threads(n_ports, n_instances, density):
             policy.update(arrivals)
         one, *others = (policy.allocate_channels() for policy in policies)
         assert all(np.array_equal(one, other) for other in others)
-
-
-def test_the_theory_step_is_the_bound_on_the_diameter_over_the_gradient_and_the_root_of_the_horizon():
-    rng = np.random.default_rng(10)
-    cluster = random_cluster(rng)
-    policy = OgaSched(cluster, 400)
-    arrivals = np.array([1, 0, 2, 1, 0])
-    gradient = naive_gradient(cluster, arrivals, policy.allocate())
-    policy.update(arrivals)
-    assert policy.last_step == pytest.approx(cluster.diameter() / (20.0 * np.linalg.norm(gradient)), rel=1e-12)
 
 
 @pytest.mark.parametrize("density", [0.3, 0.7])

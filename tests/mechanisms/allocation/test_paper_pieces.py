@@ -3,7 +3,6 @@ Algorithm 1 of OgaSched as printed. References are computed here, from the paper
 
 from itertools import product
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -58,22 +57,6 @@ def reward(parts, weights, joint, x, y):
     return total - sum(x[port] * max(beta * y[port].sum(axis=0)) for port in range(3))
 
 
-def projected(parts, z):
-    """The nearest legal point, by a quadratic program for each column."""
-    a, c, channels, *_ = parts
-    found = np.zeros_like(z)
-    for r, k in product(range(4), range(2)):
-        own = np.flatnonzero(channels[:, r])
-        if not own.size:
-            continue
-        y = cp.Variable(own.size, nonneg=True)
-        cp.Problem(cp.Minimize(cp.sum_squares(y - z[own, r, k])), [y <= a[own, k], cp.sum(y) <= c[r, k]]).solve(
-            solver=cp.CLARABEL
-        )
-        found[own, r, k] = y.value
-    return found
-
-
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_joint_gains_and_weights_against_the_paper_s_formula_and_finite_differences(seed, joint):
@@ -90,17 +73,6 @@ def test_joint_gains_and_weights_against_the_paper_s_formula_and_finite_differen
         slope = (reward(parts, weights, joint, x, up) - reward(parts, weights, joint, x, down)) / (2 * h)
         assert gradient[tuple(place)] == pytest.approx(slope, abs=1e-5)
     assert np.linalg.norm(cluster.gradient([1, 1, 1], y)) <= cluster.gradient_bound()
-
-
-def test_a_trajectory_with_joint_gains_against_projections_by_quadratic_programs():
-    parts, weights, _ = drawn(4, True)
-    cluster = WeightedCluster(*parts, weights=weights, joint=True)
-    policy = WeightedOga(cluster, horizon=6, step=0.4)
-    y = policy.allocate()
-    for x in ([1, 1, 0], [0, 1, 1], [1, 0, 1]):
-        policy.update(x)
-        y = projected(parts, y + 0.4 * cluster.gradient(x, y))
-        np.testing.assert_allclose(policy.allocate(), y, atol=1e-5)
 
 
 def test_without_weights_and_joint_gains_it_is_ogasched():

@@ -106,11 +106,6 @@ def largest_gain(seed, hidden, order="strict", stops=True):
     return most, tried
 
 
-def over_markets(seeds, hidden, order="strict", stops=True):
-    found = [largest_gain(seed, hidden, order, stops) for seed in seeds]
-    return max(gain for gain, _ in found), sum(tried for _, tried in found)
-
-
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("hidden", "order"), [(False, "strict"), (True, "strict"), (True, "sealed")])
 def test_going_on_from_the_turn_is_playing_it_all(hidden, order):
@@ -139,19 +134,3 @@ def test_revealed_no_report_gains(seed):
 @pytest.mark.parametrize("seed", range(2))
 def test_hidden_no_report_gains_in_expectation(seed, order, stops):
     assert largest_gain(seed, True, order, stops)[0] <= 1e-9
-
-
-@pytest.mark.slow
-def test_a_charge_that_follows_the_report_is_caught(monkeypatch):
-    """The negative control: half of what was reported is charged on top."""
-    charge = BidPrice.charge
-    monkeypatch.setattr(BidPrice, "charge", lambda self, x: charge(self, x) + 0.5 * x.sow.value(self.round))
-    assert max(largest_gain(seed, hidden=False)[0] for seed in range(2)) > 0.0
-
-
-if __name__ == "__main__":  # python tests/mechanisms/bid_price/test_brute_force.py revealed|strict|sealed FIRST LAST
-    import sys
-
-    which, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    gain, tried = over_markets(range(first, last), which != "revealed", "strict" if which == "revealed" else which)
-    print(f"{which}: markets {first} to {last - 1}, {tried} reports tried, largest gain {gain!r}")

@@ -55,17 +55,6 @@ def test_steps_are_those_of_the_definition(seed):
     assert prices == pytest.approx(last, abs=1e-7)
 
 
-def test_scarce_rounds_cost_and_plentiful_ones_do_not():
-    store = TaskStore()
-    for _ in range(4):  # each worth 10, in round 0 of the window only
-        store.add(1, 1, 1, np.array([10.0]))
-    store.add(2, 1, 1, np.array([10.0]))
-    rows, places = np.arange(5), np.array([0, 0, 0, 0, 1])
-    tasks, free = store.columns, np.array([2.0, 2.0])
-    found = dual_prices(np.zeros(2), free, 2, rows, places, np.ones(5), tasks, steps=400, step=10.0)
-    assert found[0] == pytest.approx(10.0, abs=1.5) and found[1] == 0.0
-
-
 def test_shapes_are_checked():
     store = random_store(np.random.default_rng(0), 3)
     rows, ones = np.zeros(2, np.int64), np.ones(2)

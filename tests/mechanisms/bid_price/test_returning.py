@@ -103,21 +103,3 @@ def test_no_report_moves_its_own_menu_and_prices_are_others_than_those_of_lags()
     for job in jobs[12:15]:
         for report in lies(job.truth, job.arrival):
             assert menus(jobs, {job.name: report})[0][job.name] == honest[job.name]
-
-
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize(("buckets", "own_reports_teach"), [(1, True), (3, False)])
-def test_with_buckets_the_past_of_others_alone_says_who_comes(buckets, own_reports_teach):
-    """Where a lie leaves the calendar as it was, menus of the owner's later jobs are the same, bit for bit."""
-    jobs, same, moved = regular_market(np.random.default_rng(6)), 0, 0
-    honest, starts = menus(jobs, buckets=buckets, bucket_seed=7)
-    for job in jobs[8:12]:
-        later = [each.name for each in jobs if each.owner == job.owner and each.arrival > job.arrival]
-        for report in lies(job.truth, job.arrival):
-            if report.concurrency != job.truth.concurrency:
-                continue
-            found, then = menus(jobs, {job.name: report}, buckets=buckets, bucket_seed=7)
-            if then == starts:
-                same += 1
-                moved += any(found[name] != honest[name] for name in later)
-    assert same > 8 and (moved > 0) == own_reports_teach

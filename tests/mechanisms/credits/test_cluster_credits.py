@@ -1,8 +1,7 @@
-"""Credits on a cluster: no scale counts, starts keep their bound, and only runs that have to go are taken back."""
+"""Credits on a cluster: starts keep their bound, and only runs that have to go are taken back."""
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,20 +46,10 @@ def drawn_jobs(seed, n=70, span=60, owners=4):
     return jobs
 
 
-def played(jobs, horizon=HORIZON, kind=ClusterCredits, **rules):
+def played(jobs, horizon=HORIZON, **rules):
     rules = {"owners": sorted({job.owner for job in jobs}), "purses": "pool", **rules}
-    market = kind(CLUSTER.nodes, horizon, **SIZES, **rules)
+    market = ClusterCredits(CLUSTER.nodes, horizon, **SIZES, **rules)
     return market, play(MarketLoop(market), TruthfulOwners(jobs), horizon)
-
-
-def valued(job, value):
-    return replace(job, truth=job.truth.moved(job.truth.birth, DeadlineValue(value, job.truth.value.deadline)))
-
-
-def state_of(jobs, **rules):
-    market, events = played(jobs, **rules)
-    upgrades = [(x.job, x.pool, x.round, x.cost, x.purse, x.bound, x.started) for x in market.upgrades]
-    return events, upgrades, [each.held.tolist() for each in market.pools.every]
 
 
 def work_of(job):
@@ -68,33 +57,6 @@ def work_of(job):
     shape, law = job.truth.shapes[0], job.truth.law
     share = max(shape.each.get("cpu", 0) / 32, shape.each.get("gpu", 0) / 4) * shape.tasks
     return 4 * share * float(law.probabilities @ law.durations)
-
-
-TIGHT = {"income": 0.5, "carry_rounds": 24.0}
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("purses", ["pool", "one"])
-def test_no_increasing_map_of_an_owner_s_importance_changes_anything(purses):
-    changed, rules = 0, {**TIGHT, "purses": purses}
-    for seed in range(many(8)):
-        jobs, rng = drawn_jobs(seed), np.random.default_rng(seed)
-        before = state_of(jobs, **rules)
-        assert before[1]
-        for owner in ("o0", "o1"):
-            own = sorted({job.truth.value.value / work_of(job) for job in jobs if job.owner == owner})
-            to = dict(zip(own, np.cumsum(rng.exponential(1.0, len(own)) ** 4 + 1e-3).tolist(), strict=True))
-            maps = (lambda rho, to=to: to[rho]), (lambda rho: rho * 1024), (lambda rho: 1 / rho)
-            for k, phi in enumerate(maps):
-                lied = [
-                    valued(job, phi(job.truth.value.value / work_of(job)) * work_of(job)) if job.owner == owner else job
-                    for job in jobs
-                ]
-                same = state_of(lied, **rules) == before
-                assert same or k == 2
-                changed += not same
-    assert changed > many(8)  # one that falls does
 
 
 def violations(market):
@@ -363,13 +325,6 @@ def test_drawn_markets_follow_the_rule(seed, income, carry, start, patience, mar
     assert counts["upgrades"] == len(found) and counts["node_rounds_lost"] == pytest.approx(account.lost)
 
 
-class Unpaid(ClusterCredits):
-    """A planted fault: regular runs that are under way cost nothing, so that the bound is none."""
-
-    def _prepay(self):
-        pass
-
-
 def saved_up():
     """One owner saves, and spends it all at once on pool c; another owner's short job comes a little later."""
 
@@ -388,13 +343,11 @@ SAVED = {
 }  # fmt: skip
 
 
-def test_the_bound_holds_when_all_is_spent_at_once_and_breaks_where_nobody_pays():
+def test_the_bound_holds_when_all_is_spent_at_once():
     market, _ = played(saved_up(), **SAVED)
     (late,) = (x for x in market.upgrades if x.owner == "other")
     assert late.bound == 19  # 19 credits are left behind the first round, over 2 (1 - .25 - .25) nodes
     assert 0.5 * late.bound <= late.started - late.round <= late.bound
-    market, _ = played(saved_up(), kind=Unpaid, **SAVED)
-    assert [x.job for x in violations(market) if x.owner == "other"] == ["late"]
 
 
 def test_a_job_costs_its_largest_share_of_the_smallest_node_that_holds_it_and_devices_whole():

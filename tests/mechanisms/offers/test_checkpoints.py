@@ -113,26 +113,6 @@ def test_checkpoints_that_save_nothing_change_nothing(seed):
     assert played(market_of(jobs, spare=False), jobs) == played(market_of(jobs, spare=False), often)
 
 
-def test_a_run_that_is_taken_back_twice_keeps_what_it_saved_each_time():
-    """Eight rounds of work, saved every two: five rounds leave four, the next three two more, two are left."""
-    law = [(1, 8, 1.0, None)]
-    mine = Job("mine", "a", StatementOfWork(1, 2, DeadlineValue(90.0, 40), law, checkpoint=2), 1, 8)
-    others = [
-        Job(f"other {t}", "b", StatementOfWork(t, 2, DeadlineValue(99.0, t + 3), [(t, 2, 1.0, None)]), t, 2)
-        for t in (6, 11)
-    ]
-    jobs = [mine, *others]
-    chosen = {"mine": SPARE, "other 6": entry(REGULAR, 0), "other 11": entry(REGULAR, 0)}
-    market = Chosen(2, 40, max_concurrency=2, max_duration=8, max_value=99.0, max_delay=40, chosen=chosen,
-                    counts_saved=True)  # fmt: skip
-    events = [e for e in play(MarketLoop(market), TruthfulOwners(jobs), 40) if e.job == "mine"]
-    assert [(e.round, e.kind) for e in events] == [
-        (1, START), (6, REQUEUE), (8, START), (11, REQUEUE), (13, START), (14, COMPLETE)
-    ]  # fmt: skip
-    assert events[-1].completion == 15
-    assert market.statistics()["node_rounds_lost"] == 2 * (1 + 1)
-
-
 def test_the_job_pays_for_the_run_that_completes():
     law = [(1, 7, 1.0, None)]
     mine = Job("mine", "a", StatementOfWork(1, 1, DeadlineValue(90.0, 40), law, checkpoint=2), 1, 7)
@@ -213,22 +193,6 @@ def test_where_saved_work_is_not_counted_the_truth_about_checkpoints_is_best_ins
         for taken in (entry(SPARE, 3), entry(SPARE)):
             best = world.played(truth, taken)[0]
             assert all(world.played(restated(truth, checkpoint=n), taken)[0] <= best + 1e-9 for n in (0, 1, 3))
-
-
-@pytest.mark.parametrize("counts_saved", [True, False])
-def test_who_hides_its_saved_work_leaves_too_early(counts_saved):
-    """Four of eight rounds are saved when it is taken back: with the four that are left it can begin until round 11."""
-    law = [(1, 8, 1.0, None)]
-    mine = Job("mine", "a", StatementOfWork(1, 1, DeadlineValue(90.0, 15), law, checkpoint=2), 1, 8)
-    other = Job("other", "b", StatementOfWork(5, 1, DeadlineValue(90.0, 30), [(5, 5, 1.0, None)]), 5, 5)
-    ends = []
-    for every in (2, None):
-        market = Chosen(1, 40, max_concurrency=1, max_duration=8, max_value=99.0, max_delay=40,
-                        counts_saved=counts_saved, chosen={"mine": SPARE, "other": entry(REGULAR, 0)})  # fmt: skip
-        market._hidden.learnt.usual_rounds[:] = 6.0  # a newcomer may destroy four node-rounds
-        events, _ = played(market, [mine, other], {"mine": restated_with(mine.truth, every)})
-        ends.append([e.kind for e in events if e.job == "mine"][-1])
-    assert ends == [COMPLETE, EventKind.EVICT]
 
 
 @pytest.mark.parametrize(("counts_saved", "begins"), [(True, 5), (False, 9)])

@@ -7,8 +7,6 @@ import pytest
 
 from cluster_offers_markets import (
     CLUSTER,
-    GAINING,
-    MOVING,
     Chosen,
     drawn_jobs,
     findings,
@@ -42,25 +40,11 @@ def test_no_report_moves_anything_inside_an_entry(block):
     assert reports > 20 and not found
 
 
-@pytest.mark.long_after(1)
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", MOVING)
-def test_a_rule_that_reads_reports_is_found_to_move_something(fault):
-    assert any(moved(seed, MOVING[fault], 6)[1] for seed in range(60))
-
-
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_report_gains_inside_an_entry(seed):
     found = findings(seed, n=2)
     assert found["reports"] and not found["better inside"] and not found["announced better"]
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("fault", GAINING)
-def test_a_rule_under_which_a_lie_pays_is_found(fault):
-    assert any(findings(seed, GAINING[fault], 8)["better inside"] for seed in range(60))
 
 
 def overfull(market):
@@ -89,16 +73,6 @@ def test_no_node_is_overfull_in_any_resource():
         classes = {each.name: ((), int(rng.integers(2)), column(32)) for each in jobs}
         played(market_of(jobs, chosen=classes), jobs, watch=watch)
     assert not any(full) and taken["start"] > 40 and taken["requeue"]
-
-
-def test_a_node_that_is_given_twice_is_found(monkeypatch):
-    full = []
-    monkeypatch.setattr(
-        "marketsched.mechanisms.resources.nodes.Nodes.take", lambda self, run: self.runs.update({run: None})
-    )
-    monkeypatch.setattr("marketsched.mechanisms.resources.nodes.Nodes.give_back", lambda self, run: self.runs.pop(run))
-    played(market_of(jobs := drawn_jobs(0, n=60, span=20)), jobs, watch=lambda market, _: full.append(overfull(market)))
-    assert any(full)
 
 
 def job(name, birth, last, duration, law=None, each=GPUS, value=9.0, **more):

@@ -23,7 +23,7 @@ from marketsched.mechanisms.offers.present import Present
 from marketsched.mechanisms.offers.rates import _threshold_kernel
 from marketsched.mechanisms.offers.two_offers import REGULAR, SPARE, TwoOffers
 from marketsched.mechanisms.offers.waits import AHEAD, Calendars, expected_waits
-from offers_markets import LAWS, Chosen, SetFromDeadline, curve_of, entry, left_in, played, random_jobs, sizes_of
+from offers_markets import LAWS, Chosen, curve_of, entry, left_in, played, random_jobs, sizes_of
 
 START, REQUEUE, EVICT, COMPLETE, DROP = (EventKind[name] for name in ("START", "REQUEUE", "EVICT", "COMPLETE", "DROP"))
 PATIENCE = (0, 3, 20)  # rounds
@@ -76,27 +76,6 @@ def moved_paths(made, seed, n_jobs=3, **rules):
 def test_given_its_entry_no_report_moves_a_path(seed, requeue):
     reports, moved = moved_paths(Chosen, seed, n_jobs=1, requeue=requeue)
     assert reports and not moved
-
-
-@pytest.mark.slow
-def test_a_patience_that_is_set_from_the_reported_deadline_is_caught():
-    """The mechanism itself says how patient a job is: a shorter deadline then moves it ahead of others."""
-
-    class Sets(SetFromDeadline, Chosen):
-        pass
-
-    assert any(moved_paths(Sets, seed)[1] for seed in range(4))
-
-
-@pytest.mark.slow
-def test_a_rate_that_hears_present_jobs_is_caught():
-    class Hears(Chosen):
-        def _choose(self, x, now):
-            present = [y.sow.value.highest for y in self._in_row.values()]
-            self._hidden.rates.posted = (0.002 * sum(present), 0.01 * sum(present))
-            return super()._choose(x, now)
-
-    assert any(moved_paths(Hears, seed)[1] for seed in range(4))
 
 
 @settings(max_examples=many(25), deadline=None)
@@ -176,28 +155,6 @@ def test_inside_an_offer_the_truth_is_best_whatever_the_run_takes(seed):
             for lie in lies_about(fated[mine], rng):
                 said = played(market_of(fated, Chosen, chosen={name: offer}), fated, {name: lie})[0]
                 assert utility(said, fated[mine]) <= told + 1e-9
-
-
-def test_paying_for_runs_that_are_stopped_would_be_caught():
-    """Where stopping costs and being evicted does not, running on pays: hence payment on completion alone."""
-
-    class StopsLate(Chosen):
-        def __init__(self, *sizes, **rules):
-            super().__init__(*sizes, **rules)
-            self._hidden._stop = lambda start, rate, report: start + self.max_duration
-
-    def gains(job, jobs):
-        outcomes = []
-        for made in (Chosen, StopsLate):
-            events = played(market_of(jobs, made, chosen={job.name: SPARE}), jobs)[0]
-            start = max((e.round for e in events if e.job == job.name and e.kind is START), default=None)
-            stopped = any(e.kind is EVICT for e in events if e.job == job.name)
-            used = left_in(events, job.name) - start if start and stopped else 0
-            outcomes.append(utility(events, job) - 0.1 * job.truth.concurrency * used)
-        return outcomes[1] > outcomes[0] + 1e-9
-
-    markets = (random_jobs(seed) for seed in range(30))
-    assert any(gains(job, jobs) for jobs in markets for job in jobs[::7])
 
 
 LIMITS = {"max_concurrency": 2, "max_duration": 9, "max_value": 99.0, "max_delay": 30}

@@ -9,7 +9,6 @@ from scipy.stats import binom
 
 from draws import many
 from marketsched.mechanisms import (
-    EventKind,
     ExactOracle,
     MonteCarloOracle,
     PostedPriceMechanism,
@@ -18,54 +17,15 @@ from marketsched.mechanisms import (
     TableValue,
 )
 from reference.bridge import mechanism, play
-from reference.failures import FailureTable, Residual, Run, failure_by_simulation, failure_without_replay
+from reference.failures import FailureTable
 from reference.market import Market
-from reference.markets import Kind, SeededSource, SmallMarket, TrueJob, seeded_market
+from reference.markets import Kind, SmallMarket, TrueJob, seeded_market
 from reference.replay import report_of, settings_of
 
 RULES = ["all", "running"]
-HORIZON = 9
-
-
-def random_history(seed):
-    """Up to five earlier jobs with two or three outcomes each, and a newcomer, in round 2 of 9."""
-    source = SeededSource(seed)
-    jobs = []
-    for _ in range(source.integer(0, 5)):
-        n = source.integer(1, 3)
-        outcomes = []
-        for _ in range(n):
-            start = None if source.integer(0, 4) == 0 else source.integer(0, 7)  # some run since before
-            outcomes.append((1 / n, start, source.integer(1, 4)))
-        jobs.append(Residual(source.integer(1, 3), tuple(outcomes)))
-    newcomer = Run(source.integer(1, 3), source.integer(2, 8), source.integer(1, 4))
-    return jobs, newcomer, 3 + source.integer(0, 2)
 
 
 # --- the definition and its closed forms (the package plays no part) --------------------------------
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_free_capacity_tells_what_playing_with_the_newcomer_tells(rule):
-    """(6) is (5); under ``running`` with R_t taken before anybody is removed in round t."""
-    uncertain = 0
-    for seed in range(many(3000)):
-        jobs, new, capacity = random_history(seed)
-        around = {"now": 2, "horizon": HORIZON, "capacity": capacity, "eviction": rule}
-        played = failure_by_simulation(jobs, new, **around)
-        table = FailureTable.of(jobs, **around)
-        assert table.failure(new.start, new.concurrency, new.duration) == pytest.approx(played, abs=1e-12)
-        uncertain += 0.01 < played < 0.99
-    assert uncertain > many(500)
-
-
-def test_no_replay_is_needed_under_the_rule_of_the_paper():
-    """(6') is (5)."""
-    for seed in range(many(3000)):
-        jobs, new, capacity = random_history(seed)
-        played = failure_by_simulation(jobs, new, now=2, horizon=HORIZON, capacity=capacity, eviction="all")
-        short = failure_without_replay(jobs, new, now=2, horizon=HORIZON, capacity=capacity)
-        assert short == pytest.approx(played, abs=1e-12)
 
 
 @pytest.mark.parametrize(("probability", "announced"), [(0.025, 0.0), (0.0251, 0.0251)])
@@ -140,33 +100,6 @@ def assert_exact(oracle, job, truth, settings):
         for i, k in np.ndindex(table.shape):
             wanted = truth.failure(job.birth + i, c, k + 1)
             assert table[i, k] == pytest.approx(wanted, abs=1e-9), (job.name, job.birth + i, c, k + 1)
-
-
-@pytest.mark.parametrize("make", [ExactOracle, lambda: MonteCarloOracle(samples=10, rng=np.random.default_rng(0))])
-def test_the_latest_of_those_counted_goes_first_under_the_running_rule(make):
-    """Two nodes; 1, 2 and 1 wanted in round 1: the third job goes, then the second, though a gap is left."""
-    oracle = make()
-    market = PostedPriceMechanism(
-        2,
-        4,
-        PostedPricing(prices=[0.0]),
-        oracle,
-        max_concurrency=2,
-        max_duration=1,
-        max_value=4.0,
-        max_delay=4,
-        epsilon=-0.5,
-        threshold=1.0,
-        eviction="running",
-    )
-    for name, width in (("first", 1), ("second", 2)):
-        market.submit(name, StatementOfWork(1, width, TableValue({2: 4.0}), [(1, 1, 1.0)]))
-    assert oracle.failure_table(1)[:2, 0].tolist() == [1.0, 0.0]
-    market.submit("third", StatementOfWork(1, 1, TableValue({2: 4.0}), [(1, 1, 1.0)]))
-    for name in ("first", "second", "third"):
-        market.arrive(name, 1)
-    events = [(event.kind, event.job) for event in market.advance()]
-    assert events == [(EventKind.CANCEL, "third"), (EventKind.CANCEL, "second"), (EventKind.START, "first")]
 
 
 def exact_agreement(rule, seeds):

@@ -49,20 +49,6 @@ def test_any_loads(loads, soft, above, first_row):
     np.testing.assert_array_equal(found, counts_by_definition(loads, loads.shape[1], 3, soft, soft + above))
 
 
-def test_a_loose_upper_bound_on_the_rows_changes_nothing():
-    loads = np.random.default_rng(0).integers(0, 9, (100, 12)).astype(np.int16)
-    ring, tops = in_blocks(loads, 0)
-    exact = failure_counts(ring, tops, 0, 12, 9, 4, soft=6, hard=7)
-    np.testing.assert_array_equal(failure_counts(ring, tops + 50, 0, 12, 9, 4, soft=6, hard=7), exact)
-
-
-def test_more_starts_than_rounds_kept_count_losses_only():
-    loads = np.array([[0, 9, 0]], dtype=np.int16)
-    ring, tops = in_blocks(loads, 0)
-    found = failure_counts(ring, tops, 0, 99, 5, 2, soft=5, hard=8)
-    np.testing.assert_array_equal(found, [[0, 1], [1, 1], [1, 1], [1, 1], [1, 1]])
-
-
 @pytest.mark.parametrize("word", [1, 2, 1 << 63, (1 << 63) | 1, 0xFFFFFFFFFFFFFFFF, 0xF0])
 def test_bit_helpers_agree_with_their_plain_forms(word):
     from numba import njit

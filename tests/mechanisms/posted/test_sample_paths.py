@@ -128,21 +128,6 @@ def test_loads_stay_the_sum_of_the_draws(rule, refresh):
         assert (paths.row_tops[rows] >= lanes.max(axis=0)).all()
 
 
-def test_every_draw_is_still_possible():
-    oracle = MonteCarloOracle(200)
-    history = RandomHistory(11, [oracle], "all")
-    for _ in range(40):
-        history.round(2)
-        oracle._settle()
-        for job, slot in oracle._paths._slot_of.items():
-            residual = oracle._jobs[job]
-            drawn = oracle._paths.draws[slot, :200].astype(int)
-            inside = (drawn >= residual.low) & (drawn < residual.high)
-            never = residual.may_never & (drawn == residual.law.arrivals.size)
-            assumed = residual.exhausted & (drawn == residual.law.arrivals.size + 1)
-            assert (inside | never | assumed).all()
-
-
 def test_draws_do_not_depend_on_a_report():
     """Two markets that differ in one report draw every other job alike."""
     draws = []
@@ -158,35 +143,6 @@ def test_draws_do_not_depend_on_a_report():
             oracle._settle()
         draws.append(oracle._paths.draws[oracle._paths._slot_of["other"], :500].copy())
     np.testing.assert_array_equal(*draws)
-
-
-@pytest.mark.parametrize("rule", ["all", "running"])
-def test_later_submissions_leave_earlier_jobs_alone_path_by_path(rule):
-    """Drawn outcomes, and after the later jobs have gone also the loads, are as if these had never come."""
-    rng = np.random.default_rng(8)
-    early = [random_law(rng, 1) for _ in range(5)]
-    late = [random_law(rng, 2) for _ in range(6)]
-    seen = []
-    for with_late in (False, True):
-        oracle = MonteCarloOracle(300, 0.0, rng=1)
-        oracle.attach(LIMITS, np.random.default_rng(0), rule)
-        for order, (sow, starts) in enumerate(early):
-            oracle.submitted(order, order, sow.concurrency, sow.law, starts)
-        oracle.advanced(2)
-        oracle._settle()
-        for order, (sow, starts) in enumerate(late if with_late else [], start=10):
-            oracle.submitted(order, order, sow.concurrency, sow.law, starts)
-        oracle.advanced(3)
-        oracle._settle()
-        paths = oracle._paths
-        can_run = [order for order in range(5) if order in paths._slot_of]  # the others did not arrive in time
-        assert len(can_run) >= 3
-        draws = [paths.draws[paths._slot_of[order], :300].copy() for order in can_run]
-        for order in range(10, 16) if with_late else ():
-            oracle.removed(order)
-        seen.append((np.array(draws), paths.loads.copy()))
-    np.testing.assert_array_equal(seen[0][0], seen[1][0])
-    np.testing.assert_array_equal(seen[0][1], seen[1][1])
 
 
 @pytest.mark.parametrize("refresh", [0.2, "round", "submission"])
@@ -246,11 +202,6 @@ def test_a_report_too_large_to_draw_from_changes_nothing():
     refused(lambda: market.submit("large", large), "90000 points", error=InvalidReportError)
     assert market.committed(1, 999).sum() == 0
     assert market.submit("large", StatementOfWork(1, 1, DeadlineValue(2.0, 5), [(1, 1, 1.0)])).start(1, 1) == 1
-
-
-def test_a_negative_probability_is_not_hidden_by_an_equal_point():
-    with pytest.raises(InvalidReportError, match=r"probabilities \[0.6, -0.1\]"):
-        StatementOfWork.from_arrays(1, 1, DeadlineValue(1.0, 9), [2, 2], [1, 1], [0.6, -0.1])
 
 
 @pytest.mark.parametrize("weights", [[0.25, 0.5, 0.25], [0.97] + [0.03 / 30] * 30, [0.0, 0.4, 0.0, 0.6, 0.0]])

@@ -21,10 +21,6 @@ from marketsched.mechanisms import (
 FREE = PostedPricing(prices=[0.0])
 
 
-def happened(events):
-    return [(event.round, event.kind, event.job) for event in events]
-
-
 def busy_first_slot():
     """One node, whose slot 1 is taken with probability 1/2 by an earlier job."""
     market = PostedPriceMechanism(
@@ -55,62 +51,6 @@ def test_w1_launch_plan_by_estimated_utility():
     assert plan.estimated_utility == pytest.approx(3.0, abs=1e-12)
 
 
-def test_w1_each_case_alone():
-    value = LinearValue(value=6.0, start=2, slope=1.0, deadline=5)
-    first = busy_first_slot().submit("new", StatementOfWork(1, 1, value, [(1, 1, 1.0)]))
-    assert (first.starts, first.estimated_utility) == (((1, 1, 2),), pytest.approx(4.0))
-    second = busy_first_slot().submit("new", StatementOfWork(1, 1, value, [(2, 2, 1.0)]))
-    assert (second.starts, second.estimated_utility) == (((2, 2, 2),), pytest.approx(2.0))
-
-
-def w2_market(eviction):
-    """Three jobs of W2, played to the end: jobs 0 and 1 clash in round 3."""
-    market = PostedPriceMechanism(
-        3,
-        8,
-        PostedPricing(prices=[1.0]),
-        ExactOracle(),
-        max_concurrency=2,
-        max_duration=2,
-        max_value=50.0,
-        max_delay=8,
-        threshold=1.0,
-        eviction=eviction,
-    )
-    market.submit(0, StatementOfWork(1, 2, DeadlineValue(50.0, 4), [(2, 2, 1.0)]))
-    market.submit(1, StatementOfWork(1, 2, DeadlineValue(50.0, 5), [(3, 2, 1.0)]))
-    events = market.advance()
-    market.submit(2, StatementOfWork(2, 1, DeadlineValue(50.0, 6), [(5, 1, 1.0)]))
-    market.arrive(0, 2)
-    events += market.advance()
-    market.arrive(1, 2)
-    events += market.advance()
-    events.append(market.complete(0))
-    return market, events
-
-
-def test_w2_lifo_takes_the_latest_submission_first():
-    market, events = w2_market("all")
-    assert happened(events) == [
-        (2, EventKind.START, 0),
-        (3, EventKind.CANCEL, 2),
-        (3, EventKind.CANCEL, 1),
-        (3, EventKind.COMPLETE, 0),
-    ]
-    assert events[-1].completion == 4
-    assert [event.payment for event in events] == [0.0, 0.0, 0.0, 4.0]
-    assert market.load == 0
-
-
-def test_w2_running_variant_leaves_the_job_that_is_not_there_alone():
-    market, events = w2_market("running")
-    assert happened(events) == [(2, EventKind.START, 0), (3, EventKind.CANCEL, 1), (3, EventKind.COMPLETE, 0)]
-    events = market.advance()
-    market.arrive(2, 1)
-    events += [*market.advance(), market.complete(2)]
-    assert happened(events) == [(5, EventKind.START, 2), (5, EventKind.COMPLETE, 2)]
-
-
 def w3_market():
     oracle = ExactOracle()
     market = PostedPriceMechanism(
@@ -136,20 +76,6 @@ def test_w3_failure_probabilities_at_submission():
         assert failures(market, 1, d, range(1, 6)) == pytest.approx([0.0] * 5)
     assert failures(market, 2, 1, range(1, 6)) == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
     assert failures(market, 2, 2, range(1, 6)) == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
-
-
-@pytest.mark.parametrize("arrived", [True, False])
-def test_w3_failure_probabilities_once_the_arrival_is_known(arrived):
-    market, oracle = w3_market()
-    market.advance()
-    if arrived:
-        market.arrive("earlier", 2)
-    market.advance()
-    for d in (1, 2):
-        if arrived:
-            assert failures((market, oracle), 2, d, (3, 4)) == pytest.approx([1.0, 0.0])
-        else:
-            assert failures((market, oracle), 2, d, (3, 4, 5)) == pytest.approx([1.0, 1.0, 0.0])
 
 
 def w4_market():

@@ -9,7 +9,7 @@ from draws import many
 from marketsched.mechanisms.resources.calendars import Calendars, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.placement import RULES, TaskTypes
-from small_clusters import CPU, GPU, MEMORY, filled, fits_by_milp, placed_by, random_wanted, small_cluster
+from small_clusters import CPU, GPU, filled, fits_by_milp, placed_by, random_wanted, small_cluster
 
 REACH = 6
 SEEDS = st.integers(0, 2**32 - 1)
@@ -84,47 +84,6 @@ def test_never_overbooked_and_sums_agree(seed):
     for ask, placed, start, end in running:
         calendars.release(ask, placed, max(start, 29), end)
     assert (calendars.state(29, REACH)[0] == layout.size[:, :, None]).all()
-
-
-def test_greedy_packing_of_unequal_tasks_would_not_do():
-    """The counter-example to packing: with a unit less asked for, first fit by size fails."""
-    sizes = np.array([[4, 6], [3, 8]])
-
-    def greedy(tasks):
-        free = sizes.copy()
-        for task in sorted(tasks, key=lambda task: -sum(task)):
-            node = next((x for x in range(2) if (free[x] >= task).all()), None)
-            if node is None:
-                return False
-            free[node] -= task
-        return True
-
-    assert greedy([(4, 1), (1, 4)]) and not greedy([(4, 0), (1, 4)])
-
-
-def test_shares_do_not_lie_on_two_devices():
-    cluster = Cluster((CPU, MEMORY, GPU), (NodeGroup("a", "a", 1, {"cpu": 9, "memory": 9, "gpu": 2}),))
-    calendars = Calendars(cluster, 4)
-    half = wanted(0, 2, [0, 0, 6])
-    assert calendars.fits(half, 1, 4)
-    calendars.book(half, placed_by("best", calendars, half, 1, 2, TaskTypes(3)), 1, 2)
-    assert not calendars.fits(wanted(0, 1, [0, 0, 8]), 2, 1)  # eight parts are free, four on each device
-    assert calendars.fits(wanted(0, 2, [0, 0, 4]), 2, 2) and calendars.fits(wanted(0, 2, [0, 0, 10]), 3, 2)
-    assert not calendars.fits(wanted(0, 1, [0, 0, 10]), 2, 2)
-
-
-def test_device_has_to_be_free_throughout():
-    """In each of two rounds one device is free, and never the same one."""
-    cluster = Cluster((GPU,), (NodeGroup("a", "a", 1, {"gpu": 2}),))
-    calendars = Calendars(cluster, 4)
-    one = wanted(0, 1, [10])
-    calendars.book(one, placed_by("first", calendars, one, 1, 2, TaskTypes(1)), 1, 2)  # device 0, rounds 1 and 2
-    calendars.book(one, placed_by("first", calendars, one, 2, 2, TaskTypes(1)), 2, 2)  # device 1, rounds 2 and 3
-    assert calendars.fits(one, 1, 1) and calendars.fits(one, 3, 1)
-    calendars.release(one, placed_by("first", calendars, one, 3, 1, TaskTypes(1)), 1, 1)  # nothing
-    both = wanted(0, 2, [10])
-    assert not calendars.fits(both, 1, 1) and calendars.fits(both, 4, 1)
-    assert not calendars.fits(one, 1, 3)
 
 
 CLUSTER = Cluster(

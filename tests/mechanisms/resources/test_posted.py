@@ -81,28 +81,6 @@ def test_exponential_prices_grow_with_what_is_booked():
     assert set(found) == {"j0", "j1"}
 
 
-def test_reports_of_later_jobs_and_the_own_report_move_no_menu():
-    rng = np.random.default_rng(3)
-    rows = [
-        (float(rng.lognormal(1, 1)), int(rng.integers(3, 12)), [Shape({"gpu": 1, "cpu": 2}, {"fast": 2, "slow": 3})])
-        for _ in range(8)
-    ]
-    for kind, rules in (
-        (ClusterFirstCome, {"prices": {"gpu": 0.3}}),
-        (ClusterExponential, {"floor": 0.1, "ceiling": 9.0}),
-    ):
-        for j in (0, 3, 7):
-            menus = []
-            for factor in (1.0, 0.2, 5.0):
-                mechanism = market(kind, **rules)
-                mechanism.keep_menus()
-                lied = list(rows)
-                lied[j] = (factor * rows[j][0], *rows[j][1:])
-                completed(mechanism, jobs_of(*lied))
-                menus.append(mechanism.menu_at_arrival(f"j{j}"))
-            assert menus[0] == menus[1] == menus[2]
-
-
 @pytest.mark.parametrize(
     ("prices", "place"),
     [

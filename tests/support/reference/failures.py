@@ -1,8 +1,7 @@
 """Failure probabilities from their definition: every joint outcome, played forward under LIFO.
 
 Equation numbers are those of docs/mathematics.md: (5) is the definition, (6) the same
-through the free capacity left by the earlier jobs, (6') the shortcut without any replay. The market
-of ``reference.market`` uses (6); the tests compare the three.
+through the free capacity left by the earlier jobs, which the market of ``reference.market`` uses.
 """
 
 from __future__ import annotations
@@ -73,18 +72,6 @@ def simulate(
     return loads, completed
 
 
-def failure_by_simulation(
-    jobs: Sequence[Residual], newcomer: Run, *, now: int, horizon: int, capacity: int, eviction: str
-) -> float:
-    """Return (5): the probability that a job submitted in round ``now`` does not complete."""
-    total = 0.0
-    for probability, runs in joint_outcomes(jobs):
-        _, completed = simulate([*runs, newcomer], now, horizon, capacity, eviction)
-        if len(runs) not in completed:
-            total += probability
-    return total
-
-
 @dataclass
 class FailureTable:
     """Failure probabilities of a job submitted in round ``now``, after ``jobs``, by (6).
@@ -120,19 +107,3 @@ class FailureTable:
     def failure(self, start: int, concurrency: int, duration: int) -> float:
         """Return f(s, c, d)."""
         return sum(p for p, loads in self.paths if self.fails(loads, start, concurrency, duration))
-
-
-def failure_without_replay(jobs: Sequence[Residual], newcomer: Run, *, now: int, horizon: int, capacity: int) -> float:
-    """Return (6'): the paper's rule through loads as if nobody were evicted from ``now`` on."""
-    start, duration = newcomer.start, newcomer.duration
-    assert start is not None
-    total = 0.0
-    for probability, runs in joint_outcomes(jobs):
-        load = {t: sum(r.concurrency for r in runs if r.occupies(t)) for t in range(now, start + duration)}
-        if (
-            start + duration - 1 > horizon
-            or any(load[t] > capacity for t in range(now, start))
-            or any(load[t] > capacity - newcomer.concurrency for t in range(start, start + duration))
-        ):
-            total += probability
-    return total
