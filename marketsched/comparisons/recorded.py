@@ -67,7 +67,8 @@ def recorded_figures(jobs: pd.DataFrame, capacity: int, rounds: int) -> dict[str
     Returns
     -------
     dict
-        Among others ``beyond``: the share of the node time that ran on more nodes than there are.
+        Among others ``beyond``: the share of the node time, in whole rounds, that ran on more nodes than there are, and
+        ``beyond_in_seconds``, the same as it ran.
     """
     ran = jobs[jobs["start"].notna()]
     start, end = ran["start"].to_numpy(np.int64), ran["completion"].to_numpy(np.int64)
@@ -75,6 +76,11 @@ def recorded_figures(jobs: pd.DataFrame, capacity: int, rounds: int) -> dict[str
     np.add.at(change, start, ran["concurrency"])
     np.subtract.at(change, end, ran["concurrency"])
     load, last = np.cumsum(change)[1:], int(jobs["birth"].max())
+    began, took = ran["start_s"].to_numpy(), ran["run_s"].to_numpy()
+    times = np.concatenate([began, began + took])
+    order = np.argsort(times, kind="stable")
+    busy = np.cumsum(np.concatenate([ran["concurrency"], -ran["concurrency"]])[order])[:-1]
+    above = np.diff(times[order]) @ np.maximum(busy - capacity, 0.0)
     welfare = float(jobs["value"].sum())
     return {
         "welfare": welfare,
@@ -86,6 +92,7 @@ def recorded_figures(jobs: pd.DataFrame, capacity: int, rounds: int) -> dict[str
         "utilisation": float(load[:rounds].sum() / (capacity * rounds)),
         "utilisation_open": float(load[:last].sum() / (capacity * last)),
         "beyond": float(np.maximum(load - capacity, 0.0).sum() / load.sum()),
+        "beyond_in_seconds": float(above / max(took @ ran["concurrency"], 1e-9)),
     }
 
 

@@ -7,6 +7,7 @@ find three times its placebo is not believed, and its moments fall to the next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -78,6 +79,16 @@ def causes_of(jobs: RecordedJobs, capacity: int, rng: np.random.Generator, monda
     alone["unexplained"] = np.nan
     table = {"cause": names, "share": shares, "alone": [alone[x] for x in names], "placebo": list(placebo.values())}
     return WaitCauses(pd.DataFrame(table), seconds)
+
+
+def together(tables: Sequence[pd.DataFrame], seconds: Sequence[float]) -> pd.DataFrame:
+    """Return the causes of several machines, weighted by their waiting time."""
+    if len(tables) == 1:
+        return tables[0]
+    weights = np.array(seconds) / max(sum(seconds), 1e-9)
+    figures = ["share", "alone", "placebo"]
+    means = np.sum([weight * table[figures].to_numpy() for weight, table in zip(weights, tables, strict=True)], axis=0)
+    return tables[0].assign(**dict(zip(figures, means.T, strict=True)))
 
 
 def _tests(jobs: RecordedJobs, levels: Levels, capacity: int, monday_s: float) -> dict[str, NDArray[np.bool_]]:

@@ -6,6 +6,7 @@ started within the next hour (without that, jobs that are held for reasons of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,18 @@ def order_of(jobs: RecordedJobs, capacity: int) -> RecordedOrder:
     if between[1] > choices / 2:
         shares["queue"] = float(between[0] / between[1])
     return RecordedOrder(int(choices), shares)
+
+
+def orders_together(orders: Sequence[RecordedOrder]) -> RecordedOrder:
+    """Return the order of several machines, by their choices."""
+    choices = sum(each.choices for each in orders)
+    names = set.intersection(*(set(each.shares) for each in orders))
+    of_all = {
+        name: sum(each.choices * each.shares[name] for each in orders) / max(choices, 1)
+        for name in ORDERS
+        if name in names
+    }
+    return RecordedOrder(choices, of_all)
 
 
 @njit(cache=True)

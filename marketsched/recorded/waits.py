@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.recorded.causes import CAUSES, causes_of
+from marketsched.recorded.causes import CAUSES, causes_of, together
 from marketsched.recorded.levels import RecordedJobs, recorded_jobs
-from marketsched.recorded.order import order_of
+from marketsched.recorded.order import order_of, orders_together
 from marketsched.results.recorded_waits_kind import HEADS
 from marketsched.results.result import Result, versions
 from marketsched.worlds.logs.job_log import JobLog
-from marketsched.worlds.logs.market import KNOWN_STARTS, observed_nodes
+from marketsched.worlds.logs.partitions import KNOWN_STARTS, observed_nodes, partition_nodes
 
 WIDTHS = (0, 0.01, 0.1, 1.0)  # shares of the machine between which jobs are equally wide
 HELD = ("ahead", "overtaken")  # causes with too few nodes free
@@ -33,7 +33,8 @@ def waits_of(
     name : str
         Of the result.
     nodes : int, optional
-        Of the machine; None: those that the log says, else the most that ran at once.
+        Of the machine; None: those that the log says, else the most that ran at once. Partitions are machines of their
+        own, of the nodes that ran in each at once.
     by : sequence of str
         ``user``, ``queue``, ``width``: groups of jobs whose causes are told apart.
     seed : int
@@ -61,11 +62,18 @@ def waits_of(
         raise InvalidParameterError(
             f"every run of {name} is wider than {machine} nodes", legal="at least one that fits"
         )
-    jobs = recorded_jobs(runs)
-    found = causes_of(jobs, machine, np.random.default_rng(seed), log.monday_s)
+    jobs, pools = recorded_jobs(runs), partition_nodes(runs)
+    parts = [(runs["queue"] == pool, size) for pool, size in pools.items()] or [(runs["queue"].notna(), machine)]
+    rng, found, orders = np.random.default_rng(seed), [], []
+    for own, size in parts:
+        of_pool = recorded_jobs(runs[own])
+        found.append(causes_of(of_pool, size, rng, log.monday_s))
+        orders.append(order_of(of_pool, size))
+    causes = together([each.table for each in found], [float(each.seconds.sum()) for each in found])
     columns = {"submit_s": "submit_s", "user": "user", "queue": "queue", "processors": "nodes"}
     table = runs[list(columns)].rename(columns=columns).assign(wait_s=jobs.start - jobs.submit)
-    table[list(CAUSES)] = found.seconds
+    for (own, _), each in zip(parts, found, strict=True):
+        table.loc[own, list(CAUSES)] = each.seconds
     waits = table["wait_s"] / 3600
     outcome = {
         "jobs": len(table),
@@ -74,14 +82,15 @@ def waits_of(
         **{f"q{q}_wait_hours": float(waits.quantile(q / 100)) for q in (50, 90)},
         "longest_wait_hours": float(waits.max()),
         "utilisation": _utilisation(jobs, machine),
+        **({"partitions": pools} if pools else {}),
     }
     groups = pd.concat([_groups(table, each, machine) for each in by], ignore_index=True) if by else None
     return Result(
         "waits",
-        {"causes": found.table, "jobs": table, **({} if groups is None else {"groups": groups})},
+        {"causes": causes, "jobs": table, **({} if groups is None else {"groups": groups})},
         outcome=outcome,
-        meta={"name": name, "seed": seed, "versions": versions(), "complete": True, **waits_words(found.table)}
-        | {"order": order_of(jobs, machine).sentence()},
+        meta={"name": name, "seed": seed, "versions": versions(), "complete": True, **waits_words(causes)}
+        | {"order": orders_together(orders).sentence()},
     )
 
 

@@ -39,9 +39,10 @@ def recorded_sentences(result: Result) -> list[str]:
     if math.isfinite(free) and not said:
         ran = f"{ran}; {free:.0%} of this waiting was while enough nodes were free"
     found = [f"{ran}.", *said]
-    if runs["beyond"] > 0:
-        over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here"
-        found += [f"{over}: no bound speaks of it."] if not math.isfinite(rows[RECORDED]["welfare_share"]) else []
+    if runs["beyond"] > 0 and not math.isfinite(rows[RECORDED]["welfare_share"]):
+        rounded = "" if runs["beyond_in_seconds"] > 0.5 * runs["beyond"] else ", by whole rounds alone"
+        over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here{rounded}"
+        found += [f"{over}: no bound speaks of it."]
     judge = next((name for name in ("scenario", "easy-backfill", *rows) if name in rows and name != RECORDED), None)
     if judge is None or not math.isfinite(rows[judge]["fidelity_ratio"]):
         return found

@@ -22,6 +22,7 @@ from marketsched.show.commands.tools import (
     MechanismOption,
     NodesOption,
     OutOption,
+    PartitionOption,
     SchedulerOption,
     SeedOption,
     SetOption,
@@ -109,6 +110,7 @@ def compare(
     ] = None,
     nodes: NodesOption = None,
     days: DaysOption = None,
+    partition: PartitionOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
     zone: ZoneOption = None,
@@ -145,7 +147,7 @@ def compare(
             None
             if content is None
             else config.scenario_file.with_changes(
-                content, log_changes(days, columns, strict, nodes, changes, content, zone)
+                content, log_changes(days, columns, strict, nodes, changes, content, zone, partition)
             )
         )
         if content is not None and config.scenario_file.is_log(content):

@@ -60,6 +60,10 @@ DaysOption = Annotated[
         help="Of a log: its last so many days (default: its last 10,000 jobs; compare: all).", show_default=False
     ),
 ]
+PartitionOption = Annotated[
+    str | None,
+    typer.Option("--partition", help="Of a log: only the jobs of this partition or queue.", show_default=False),
+]
 MechanismOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -151,6 +155,7 @@ def log_changes(
     changes: Sequence[str] | None = None,
     scenario: Mapping[str, Any] | None = None,
     zone: str | None = None,
+    partition: str | None = None,
 ) -> list[str]:
     """Return ``changes`` of a scenario behind those of ``--days``, ``--columns``, ``--zone`` and so on.
 
@@ -172,6 +177,7 @@ def log_changes(
         found.append(f"workload.columns={json.dumps(named)}")
     found += ["workload.strict=true"] if strict else []
     found += [] if zone is None else [f"workload.zone={json.dumps(zone)}"]
+    found += [] if partition is None else [f"workload.partition={json.dumps(partition)}"]
     set_by_options = {each.partition("=")[0] for each in found}
     for each in changes or []:
         key = each.partition("=")[0]

@@ -16,6 +16,7 @@ from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.log_runs import LogRuns
+from marketsched.worlds.logs.partitions import observed_nodes, of_partition, partition_nodes, partition_words
 from marketsched.worlds.logs.past import Announced, announced_by_past, certain_durations, past_durations
 from marketsched.worlds.logs.recurring import recurring_jobs_of
 from marketsched.worlds.logs.round_length import added_share, carried
@@ -28,7 +29,6 @@ DAY_S = 86_400.0
 WEEK_S, WINDOW_JOBS = 7 * DAY_S, 1_000  # the length of one of several windows, whichever is longer
 EARLIER_RUNS = 20_000  # so many runs before the window may teach a law of the past
 LARGEST_ROUND = 10**9
-KNOWN_STARTS, MOST_OF_THE_TIME = 0.99, 0.999  # share of runs whose starts are recorded, and of the time of a log
 MOST_UNSAID = 0.01  # share of runs left out as too wide, or of node time cut off, with no more than a note
 
 
@@ -52,6 +52,8 @@ class Window:
         Work over the nodes' capacity. None, and no ``capacity``: the machine of the log, where it says one; else 1.2.
     stretch : float
         Factor on the time between submissions: below 1 the same work comes in less time.
+    partition : str
+        Only the runs of this queue, on its nodes; empty: all.
     windows, window : int
         Of the runs in order of submission, in so many parts of equal number, the beginning of part ``window``, from 0:
         a week, or a thousand runs where they take longer, and at most ``most_jobs``. Where the log records starts, what
@@ -68,6 +70,7 @@ class Window:
     stretch: float = 1.0
     windows: int = 1
     window: int = 0
+    partition: str = ""
 
 
 def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str = "log") -> Workload:
@@ -90,9 +93,9 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     -------
     Workload
         One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``,
-        ``account`` where known, and of a log with starts ``recorded_start`` (rounds; 0: not known), ``run_s`` and
-        ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what was drawn,
-        chosen, cut and left out.
+        ``account`` where known, of a log with starts ``recorded_start`` (rounds; 0: not known) and ``start_s``, and
+        ``run_s`` and ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what
+        was drawn, chosen, cut and left out.
 
     Raises
     ------
@@ -100,7 +103,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         If no run is in the window, or the rule needs data that the log does not have.
     """
     widest = window.capacity if window.max_concurrency is None else window.max_concurrency
-    known, counted = log.table, dict(log.counted)
+    whole, counted = log.table, dict(log.counted)
+    known = whole = of_partition(whole, window.partition) if window.partition else whole
     wide = known["processors"] > (np.inf if widest is None else widest)
     too_wide, known = known.loc[wide, "submit_s"], known[~wide]
     first, last, origin, cut, (since, until) = _bounds(known, window)
@@ -139,9 +143,12 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes |= more
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
-    observed = observed_nodes(log.table) if window.stretch == 1 else None
-    machine = observed if log.nodes is None and window.load is None else log.nodes
+    observed = observed_nodes(whole) if window.stretch == 1 else None
+    said = None if window.partition else log.nodes
+    machine = observed if said is None and window.load is None else said
     warnings = [*log.warnings, *_warnings(runs, window, machine)]
+    if not window.partition and (partitions := partition_nodes(whole)):
+        warnings.append(partition_words(partitions))
     if n_wide > MOST_UNSAID * (n_wide + len(runs)):
         warnings.append(f"{n_wide:,} of {n_wide + len(runs):,} runs are wider than {widest} nodes, and are left out")
     cut_off = _share_beyond(runs, most * length)
@@ -307,7 +314,7 @@ def _jobs(
         "queue": runs["queue"].tolist(),
         **({"account": runs["account"].tolist()} if runs["account"].any() else {}),
         "requested": asked[first:last],
-        **({"recorded_start": recorded} if recorded.any() else {}),
+        **({"recorded_start": recorded, "start_s": (runs["start_s"] - origin).to_numpy()} if recorded.any() else {}),
         "submit_s": (runs["submit_s"] - runs.get("before_s", 0.0) - origin).to_numpy(),
         "run_s": run_s,
     }
@@ -444,23 +451,3 @@ def _drained(columns: JobColumns, capacity: int) -> int:
     backlog = float(work[-1] - capacity * births[-1] - ahead.min())
     last = int(births[-1])
     return last + math.ceil(2 * max(backlog, 0.0) / capacity + last / 4) + 3 * int(columns.durations.max())
-
-
-def observed_nodes(runs: pd.DataFrame) -> int | None:
-    """Return the nodes that ran at once in a log, the .999 quantile over time; None where it records too few starts.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        The table of a `JobLog`.
-    """
-    known = runs[runs["start_s"].notna()]
-    if len(known) < KNOWN_STARTS * len(runs):
-        return None
-    start, nodes = known["start_s"].to_numpy(), known["processors"].to_numpy()
-    times = np.concatenate([start, start + known["run_s"].to_numpy()])
-    order = np.argsort(times, kind="stable")
-    busy, lasting = np.cumsum(np.concatenate([nodes, -nodes])[order])[:-1], np.diff(times[order])
-    by_use = np.argsort(busy, kind="stable")
-    share = np.cumsum(lasting[by_use]) / max(float(lasting.sum()), 1e-9)
-    return int(busy[by_use[np.searchsorted(share, MOST_OF_THE_TIME)]])
