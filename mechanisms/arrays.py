@@ -24,18 +24,9 @@ FIRST = 1024  # rounds, of an array over rounds that is new
 def float_array(
     name: str, x: ArrayLike, shape: tuple[int | None, ...], *, lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:
-    """Return ``x`` as C-ordered float64 of ``shape``; otherwise raise an error.
+    """Return ``x`` as C-ordered float64 of ``shape`` (None: any size), entries in ``[lowest, highest]``, or raise.
 
-    Parameters
-    ----------
-    name : str
-        What to call it in the message.
-    x : array_like of float
-        What was given; never changed, and not copied if it is such an array already.
-    shape : tuple of int or None
-        The legal shape; None stands for any size.
-    lowest, highest : float
-        Ends of the legal range of every entry; None, no end.
+    An array that is such a one already is not copied. ``name`` is what the message calls it.
 
     Examples
     --------
@@ -58,13 +49,7 @@ def float_array(
 
 
 def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.bool_]:
-    """Return ``x`` as C-ordered bool of ``shape``; whole 0 and 1 count, anything else raises.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the shape is another one, or an entry is neither true nor false.
-    """
+    """Return ``x`` as C-ordered bool of ``shape``; whole 0 and 1 count, anything else raises InvalidParameterError."""
     raw = _numeric(name, x, "an array of true and false")
     check_shape(name, raw.shape, shape)
     if raw.dtype != np.bool_:
@@ -76,18 +61,7 @@ def bool_array(name: str, x: ArrayLike, shape: tuple[int | None, ...]) -> NDArra
 
 
 def count_array(name: str, x: ArrayLike, shape: int | tuple[int | None, ...]) -> NDArray[np.int64]:
-    """Return ``x`` as int64 of ``shape`` (a size: one dimension), entries >= 0; 1.0 and True count as 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the shape is another one, or an entry is negative, not whole, or not a number.
-
-    Examples
-    --------
-    >>> count_array("arrivals", [True, False], 2)
-    array([1, 0])
-    """
+    """Return ``x`` as int64 of ``shape`` (a size: one dimension), entries >= 0; 1.0 and True count as 1."""
     raw = _numeric(name, x, "an array of counts")
     check_shape(name, raw.shape, (shape,) if isinstance(shape, int) else shape)
     return _whole_entries(name, raw, 0, EXACT, "a whole number >= 0")
@@ -96,18 +70,7 @@ def count_array(name: str, x: ArrayLike, shape: int | tuple[int | None, ...]) ->
 def whole_array(
     name: str, x: ArrayLike, shape: tuple[int | None, ...] = (None,), lowest: int = 0, highest: int = EXACT
 ) -> NDArray[np.int64]:
-    """Return a C-ordered copy of ``x`` as int64 of ``shape``, entries in ``[lowest, highest]``; truth values are none.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the shape is another one, or an entry is out of range or not a whole number; 2.0 counts as 2.
-
-    Examples
-    --------
-    >>> whole_array("capacities", [2.0, 3])
-    array([2, 3])
-    """
+    """Return a C-ordered copy of ``x`` as int64 of ``shape``, entries in ``[lowest, highest]``; no truth values."""
     raw = _numeric(name, x, "an array of whole numbers", kinds="iuf")
     check_shape(name, raw.shape, shape)
     return _whole_entries(name, raw, lowest, highest, f"a whole number in [{lowest}, {highest}]").copy()
@@ -166,33 +129,11 @@ def _range(lowest: float | None, highest: float | None) -> str:
 
 
 def grown(array: NDArray[_Number], wanted: int, most: int, fill: float, what: str) -> NDArray[_Number]:
-    """Return ``array``, made longer if it has fewer than ``wanted`` entries.
+    """Return ``array``, made longer if it has fewer than ``wanted`` entries, up to ``most``; new ones hold ``fill``.
 
     Only rounds up to the current one plus max_delay and max_duration are ever read: an array over rounds that grows
-    with the market costs no more in one with a far horizon than in one that ends soon.
-
-    Parameters
-    ----------
-    array : ndarray, shape (n,)
-        Not changed.
-    wanted : int
-        Entries that are about to be used; those beyond ``most`` are not.
-    most : int
-        Entries that there can ever be.
-    fill : float
-        What new entries hold.
-    what : str
-        The array's name in an error.
-
-    Raises
-    ------
-    TooLargeError
-        If there is no memory for it.
-
-    Examples
-    --------
-    >>> grown(np.zeros(2), 3, 5, 1.0, "the list").tolist()
-    [0.0, 0.0, 1.0, 1.0, 1.0]
+    with the market costs no more in one with a far horizon than in one that ends soon. TooLargeError, which names
+    ``what``, if there is no memory for it.
     """
     if array.size >= min(wanted, most):
         return array

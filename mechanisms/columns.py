@@ -200,12 +200,7 @@ class Ending(IntEnum):
 
 
 class Move(IntEnum):
-    """What happens to a job when a round is cleared.
-
-    Examples
-    --------
-    See `Moves`.
-    """
+    """What happens to a job when a round is cleared."""
 
     STARTED = 0
     TAKEN_BACK = 1  # its run is over, and it waits again
@@ -238,13 +233,7 @@ class Moves:
 
 @dataclass(slots=True, eq=False)
 class OnCluster:
-    """What `Outcomes` of a market on a cluster have besides.
-
-    Examples
-    --------
-    >>> OnCluster().in_use
-    []
-    """
+    """What `Outcomes` of a market on a cluster have besides."""
 
     bookings: dict[int, Booking] = field(default_factory=dict)  # of rows that have started
     worths: dict[int, float] = field(default_factory=dict)  # of completions, compared with the value curve; else 1
@@ -304,19 +293,8 @@ class Turn(Protocol):
     def look(self, sow: StatementOfWork, signal: Signal, duration: int | None) -> tuple[int, float | None] | None:
         """Return start and payment of a job that comes to this turn with a report; nothing is changed.
 
-        Parameters
-        ----------
-        sow : StatementOfWork
-            The report, within the announced limits.
-        signal : hashable
-            What is seen at the arrival.
-        duration : int or None
-            Rounds that the work really takes; None: it never ends.
-
-        Returns
-        -------
-        tuple of int and float or None, or None
-            As `Mechanism.booked`, with start `NEVER` and payment None for a job that is dropped.
+        ``duration`` is what the work really takes, None: it never ends. As `Mechanism.booked`, with start `NEVER` and
+        payment None for a job that is dropped.
         """
         ...
 
@@ -349,14 +327,7 @@ _WRAPPED = (property, staticmethod, classmethod)
 
 
 def steps_of(curve: ValueCurve, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return a value curve as steps: values in credits, and the last completion time of each.
-
-    Parameters
-    ----------
-    curve : ValueCurve
-        Of a report.
-    first, last : int
-        The completion times that matter.
+    """Return a value curve for completions ``first .. last`` as steps: values, and the last completion of each.
 
     Examples
     --------

@@ -37,20 +37,7 @@ STATED = (
 
 
 def as_mechanism(found: Any) -> Mechanism:
-    """Return an object as a mechanism: itself if it is one, else wrapped, if it has what a mechanism needs.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a needed member is missing.
-
-    Examples
-    --------
-    >>> as_mechanism("first-come")
-    Traceback (most recent call last):
-        ...
-    marketsched.mechanisms.errors.InvalidParameterError: mechanism = 'first-come' lacks round, horizon, submit, ...
-    """
+    """Return a mechanism, or an object with all needed members wrapped as one; else raise InvalidParameterError."""
     missing = [name for name in NEEDED if not hasattr(found, name)]
     if missing:
         raise InvalidParameterError(
@@ -64,11 +51,6 @@ class Forwarding(Mechanism):
     """A mechanism that passes every call on to ``inner``; what ``inner`` does not have is as by default.
 
     Attributes of ``inner`` that are no part of the protocol can be read, too.
-
-    Parameters
-    ----------
-    inner : object
-        Has at least the members that a mechanism needs.
     """
 
     def __init__(self, inner: Mechanism) -> None:

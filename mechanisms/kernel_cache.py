@@ -14,12 +14,7 @@ def kernel_over(*others: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     """Return a decorator that compiles a function which calls kernels of other files.
 
     numba's cache compares the file of the function alone, and would bring back what an older version of the others was
-    compiled to. Here it compares theirs, too.
-
-    Parameters
-    ----------
-    others : kernels
-        One of each other file that the function, or what it calls, takes anything from.
+    compiled to. Here it compares theirs, too: ``others`` are one kernel of each file that anything is taken from.
     """
     stamps = tuple(_stamp(inspect.getfile(getattr(other, "py_func", other))) for other in others)
 

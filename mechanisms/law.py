@@ -138,13 +138,7 @@ class DurationLaw(NamedTuple):
 
 
 def law_of(points: Sequence[Point]) -> Law:
-    """Return the law of points that were checked: sorted, and equal points merged.
-
-    Raises
-    ------
-    InvalidReportError
-        If there are none.
-    """
+    """Return the law of points that were checked: sorted, and equal points merged; InvalidReportError without any."""
     if not points:
         raise InvalidReportError("requirements is empty: expected at least one (arrival, duration, probability)")
     merged: list[Point] = []

@@ -60,12 +60,8 @@ Seed = Annotated[int, Whole(0, 2**64 - 1)]
 def legal(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function, method or constructor refuse arguments outside the ranges of its signature.
 
-    Annotations are read at the first call. Defaults are not checked.
-
-    Raises
-    ------
-    InvalidParameterError
-        When it is called: the line names the argument, what was seen and what is legal.
+    Annotations are read at the first call. Defaults are not checked. InvalidParameterError names the argument, what was
+    seen and what is legal.
 
     Examples
     --------
@@ -106,13 +102,7 @@ def legal(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_fields(record: Any, error: Error = InvalidParameterError) -> None:
-    """Refuse fields of a (frozen) dataclass outside their ranges; to be called in ``__post_init__``.
-
-    Raises
-    ------
-    InvalidParameterError
-        Or ``error``: the line names the field, what was seen and what is legal.
-    """
+    """Refuse fields of a (frozen) dataclass outside their ranges, by ``error``; to be called in ``__post_init__``."""
     made: Callable[..., Any] = type(record)
     for name, range_ in _ranges_of_fields(made):
         seen = getattr(record, name)

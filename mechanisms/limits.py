@@ -143,17 +143,7 @@ def _check_shapes(source: str, sow: StatementOfWork, max_duration: int, cluster:
 def last_useful_completion(sow: StatementOfWork, max_delay: int, horizon: int) -> int:
     """Return the last completion time worth anything: before birth + S, and at T + 1 at the latest.
 
-    Parameters
-    ----------
-    sow : StatementOfWork
-        The report, or the truth.
-    max_delay, horizon : int
-        S and T, rounds.
-
-    Returns
-    -------
-    int
-        A time; 0, or one that no launch can meet, if nothing is worth anything.
+    0, or one that no launch can meet, if nothing is worth anything.
 
     Examples
     --------

@@ -150,27 +150,16 @@ Truthful = Literal["ex post", "in expectation", "up to regret", "none"]
 class Standing(NamedTuple):
     """The printed properties of a mechanism, beside those about truth (`marketsched.mechanisms.promises`).
 
-    Attributes
-    ----------
-    status : {"proved", "tested", "baseline", "not stated"}
-        proved: what it promises is proven in docs/mathematics.md; tested: its rule is tested, and truth-telling is
-        proven for special cases at most; baseline: it is there to be compared with.
-    promises, needs : str
-        What else it promises to owners, and the information that the market needs. One line each.
-    hidden : str
-        Where ``truthful_hidden`` is "none", what holds for hidden durations all the same, or why nothing does.
-    lie : str
-        Where truth is not promised, a lie that is known to pay: a test shows it.
-    but : str
-        What a proof of truth leaves out.
+    A status of "proved": what it promises is proven in docs/mathematics.md; "tested": its rule is tested, and
+    truth-telling is proven for special cases at most; "baseline": it is there to be compared with.
     """
 
     status: Literal["proved", "tested", "baseline", "not stated"] = "not stated"
-    promises: str = ""
-    needs: str = ""
-    hidden: str = ""
-    lie: str = ""
-    but: str = ""
+    promises: str = ""  # what else it promises to owners, one line
+    needs: str = ""  # the information that the market needs, one line
+    hidden: str = ""  # where `truthful_hidden` is "none": what holds all the same, or why nothing does
+    lie: str = ""  # where truth is not promised: a lie that is known to pay, as a test shows
+    but: str = ""  # what a proof of truth leaves out
 
 
 PROMISES = ("truthful", "truthful_hidden", "later_jobs_change_nothing", "free_of_charge", "standing")

@@ -20,21 +20,9 @@ _UNITS = ((2**60, "EiB"), (2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20
 
 
 def check_memory(what: str, wanted: float, legal: str) -> None:
-    """Refuse work that would take more memory than there is.
+    """Refuse work that would take more memory than there is: TooLargeError above `SMALL` and `available_memory`.
 
-    Parameters
-    ----------
-    what : str
-        The object that needs the memory, with its sizes: ``"a menu of 100 starts x 50 durations"``.
-    wanted : float
-        Bytes needed at the same time.
-    legal : str
-        The parameters to make smaller.
-
-    Raises
-    ------
-    TooLargeError
-        If ``wanted`` is above `SMALL` and above `available_memory`.
+    ``what`` needs so many bytes at the same time, and names its sizes; ``legal`` are the parameters to make smaller.
 
     Examples
     --------

@@ -55,14 +55,9 @@ def promised(mechanism: Any, market: Disclosure, *, hidden: bool) -> Truthful:
 
 
 def printed_promises(mechanism: Any, market: Disclosure | None = None) -> str:
-    """Return what a mechanism promises to owners, in one line.
+    """Return what a mechanism (of a class: at its default parameters) promises to owners, in one line.
 
-    Parameters
-    ----------
-    mechanism : Mechanism, or a class of mechanisms
-        Of a class, what holds at its default parameters.
-    market : {"revealed", "hidden", "mixed"}, optional
-        Of which jobs' durations are revealed; None: of any.
+    ``market`` says of which jobs' durations are revealed; None: of any.
 
     Examples
     --------
@@ -92,12 +87,7 @@ def printed_promises(mechanism: Any, market: Disclosure | None = None) -> str:
 def truth_verdict(mechanism: Any, market: Disclosure) -> tuple[str, str]:
     """Return what is known of truth-telling under a mechanism: a word of `VERDICTS`, and the lie that it is about.
 
-    Parameters
-    ----------
-    mechanism : Mechanism, or a class of mechanisms
-        One that states a promise and not that it is proved counts as unknown.
-    market : {"revealed", "hidden", "mixed"}
-        Of which jobs' durations are revealed.
+    One that states a promise and not that it is proved counts as unknown.
 
     Examples
     --------

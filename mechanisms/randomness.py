@@ -13,12 +13,7 @@ Rng = int | np.random.Generator | None
 
 
 def checked_seed(seed: object, runs: int = 1) -> int:
-    """Return ``seed``, the first of ``runs`` seeds that follow each other.
-
-    Raises
-    ------
-    InvalidParameterError
-        Unless all of them are whole numbers in [0, 2^64 - 1].
+    """Return ``seed``, the first of ``runs`` seeds that follow each other, all of them whole numbers in [0, 2^64 - 1].
 
     Examples
     --------
@@ -35,15 +30,7 @@ def checked_seed(seed: object, runs: int = 1) -> int:
 def generator_of(rng: Rng) -> np.random.Generator:
     """Return ``rng`` if it is a generator, else a new one from a seed; None: from the system's entropy.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is none of these, nor a ``SeedSequence``, or a seed out of range.
-
-    Examples
-    --------
-    >>> bool(generator_of(7).integers(100) == generator_of(np.random.default_rng(7)).integers(100))
-    True
+    InvalidParameterError if it is none of these, nor a ``SeedSequence``, or a seed out of range.
     """
     if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         rng = Whole(0, LARGEST_SEED).check("rng", rng)

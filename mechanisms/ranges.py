@@ -62,17 +62,7 @@ class Range(Generic[V]):
 
 @dataclass(frozen=True)
 class Whole(Range[int]):
-    """Whole numbers in ``[lowest, highest]``; ``5.0`` counts, ``True`` does not.
-
-    Examples
-    --------
-    >>> Whole(1)(5.0)
-    5
-    >>> Whole(1, 4)(5)
-    Traceback (most recent call last):
-    ...
-    ValueError: a whole number in [1, 4]
-    """
+    """Whole numbers in ``[lowest, highest]``; ``5.0`` counts, ``True`` does not."""
 
     lowest: int
     highest: int = LARGEST_WHOLE
@@ -96,15 +86,6 @@ class Finite(Range[float]):
 
     Ends that are infinite mean 1e100, and a number that must be above 0 is at least 1e-100: sums, products
     and reciprocals of such numbers are finite.
-
-    Examples
-    --------
-    >>> Finite("[0, 1)")(0)
-    0.0
-    >>> Finite("(0, inf)")(0)
-    Traceback (most recent call last):
-    ...
-    ValueError: a finite number > 0
     """
 
     interval: str

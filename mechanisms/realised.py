@@ -81,22 +81,10 @@ class RealisedJobs:
     ) -> RealisedJobs:
         """Collect true statements of work and what became of them.
 
-        Parameters
-        ----------
-        jobs : iterable of (StatementOfWork, arrival, duration)
-            Those born in the same round in order of submission. The arrival is a round >= birth, or
-            None if the job never arrives; it may lie outside the statement's own law.
-        horizon : int
-            T, the last round.
-        max_delay : int
-            S: completions at birth + S or later are worth nothing.
-        max_duration : int, optional
-            D_max: jobs that run longer break the contract and are worth nothing. None: no limit.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a job arrives before its birth.
+        Jobs are (statement, arrival, duration), those born in the same round in order of submission; the arrival is a
+        round >= birth, or None if the job never arrives, and may lie outside the statement's own law. Completions at
+        birth + S (``max_delay``) or later, and jobs that run longer than ``max_duration``, are worth nothing.
+        InvalidParameterError if a job arrives before its birth.
 
         Examples
         --------
@@ -184,12 +172,8 @@ class RealisedJobs:
         """The value of each start, shape (offsets[-1],), credits.
 
         ``values[offsets[j] + k]`` is what job ``j`` is worth if it starts in round ``arrivals[j] + k``. Later starts
-        are worth nothing. Many times as long as the steps, and made when it is read first.
-
-        Raises
-        ------
-        TooLargeError
-            If there is too little memory for it.
+        are worth nothing. Many times as long as the steps, and made when it is read first; TooLargeError without the
+        memory.
         """
         n_values = int(self.offsets[-1])
         check_memory(

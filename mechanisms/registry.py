@@ -198,14 +198,9 @@ def register(kind: str, name: str | None = None) -> Callable[[F], F]:
 
 
 def get(kind: str, name: str) -> Any:
-    """Return the class or function of that name, imported if need be.
+    """Return the class or function of that name, imported if need be; UnknownNameError lists the names.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such name; the message lists them.
-    InvalidParameterError
-        If there is no such kind, or the plug-in of that name cannot be loaded.
+    InvalidParameterError if there is no such kind, or the plug-in of that name cannot be loaded.
     """
     table = _table(kind)
     if kind in ("mechanism", "policy") and is_in_file(name):
@@ -297,15 +292,8 @@ def name_of(mechanism: str | Callable[..., Any]) -> str:
 def builder_of(mechanism: str | Callable[..., Any]) -> Callable[..., Mechanism]:
     """Return a function that builds a mechanism from its sizes and ``rng``, given by name.
 
-    Parameters
-    ----------
-    mechanism : str, class, or function
-        A name of `mechanism_names`, or what is called. Without ``rng`` in its signature it is called without.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is none of these; and from the function, if a parameter is missing or unknown.
+    A class or function whose signature lacks ``rng`` is called without. InvalidParameterError if ``mechanism`` is
+    neither that nor a name; and from the function, if a parameter is missing or unknown.
 
     Examples
     --------
@@ -334,13 +322,7 @@ def mechanism_names() -> tuple[str, ...]:
 
 
 def standing_of(name: str) -> Standing:
-    """Return the printed properties of the mechanism ``name``; its class is loaded. Errors as of `get`.
-
-    Examples
-    --------
-    >>> standing_of("bid-price").status, standing_of("pay-as-bid").status
-    ('proved', 'baseline')
-    """
+    """Return the printed properties of the mechanism ``name``; its class is loaded. Errors as of `get`."""
     from marketsched.mechanisms.mechanism import Standing  # needs numpy, which the names alone do not
 
     found = getattr(_class_of(name), "standing", None)
@@ -348,15 +330,7 @@ def standing_of(name: str) -> Standing:
 
 
 def promises_of(name: str) -> str:
-    """Return what the mechanism ``name`` promises at its default parameters, in one line; empty if it states nothing.
-
-    Errors as of `get`.
-
-    Examples
-    --------
-    >>> promises_of("pay-as-bid")
-    'truth is not promised; a job that declares its value gains nothing'
-    """
+    """Return what the mechanism ``name`` promises at its default parameters, in one line; empty: nothing."""
     from marketsched.mechanisms.promises import printed_promises
 
     return printed_promises(_class_of(name)) if standing_of(name).status != "not stated" else ""
@@ -364,8 +338,6 @@ def promises_of(name: str) -> str:
 
 def truth_of(name: str) -> list[str]:
     """Return what is known of truth-telling under the mechanism ``name``, in short: durations revealed, and hidden.
-
-    Errors as of `get`.
 
     Examples
     --------
@@ -378,13 +350,7 @@ def truth_of(name: str) -> list[str]:
 
 
 def call_with(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """Call a class or function; parameters that it does not take, or misses, give one clear error.
-
-    Raises
-    ------
-    InvalidParameterError
-        It begins with ``what``.
-    """
+    """Call a class or function; an error, which begins with ``what``, names unknown and missing parameters."""
     known = parameters_of(function)
     legal = ", ".join(known) or "no parameters"
     unknown = [] if takes_anything(function) else [name for name in parameters if name not in known]
@@ -466,10 +432,7 @@ def _loaded_plugin(kind: str, name: str) -> Any:
 def _checked_class(kind: str, name: str, made: Any) -> Any:
     """Return a class of somebody's own, if it can be one of this kind; a function is asked when it is called.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is a class and no mechanism, or states of truth what is no statement.
+    InvalidParameterError if it is a class and no mechanism, or states of truth what is no statement.
     """
     if kind != "mechanism" or not isinstance(made, type):
         return made

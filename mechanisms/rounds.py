@@ -16,13 +16,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 
 class Rounds(Mechanism):
-    """The rounds of one market, its limits, and the names of its jobs; they can be read, not set.
-
-    Parameters
-    ----------
-    limits : MarketLimits
-        The announced limits of the market.
-    """
+    """The rounds of one market, its announced limits, and the names of its jobs; they can be read, not set."""
 
     def __init__(self, limits: MarketLimits) -> None:
         self.limits = limits

@@ -40,12 +40,7 @@ class SeenAtArrival(Protocol):
 def observed_duration(signal: Signal, signals: Signals = "durations") -> int | None:
     """Return the duration that the platform sees at arrival; None: it is hidden.
 
-    Parameters
-    ----------
-    signal : Signal
-        The signal.
-    signals : {"durations", "labels"}
-        What whole numbers from 1 on are on this platform. Any other signal is a label.
+    ``signals`` says what whole numbers from 1 on are on this platform. Any other signal is a label.
 
     Examples
     --------
@@ -61,10 +56,7 @@ def observed_duration(signal: Signal, signals: Signals = "durations") -> int | N
 def signals_of(jobs: Iterable[SeenAtArrival]) -> Signals:
     """Return whether signals are durations or labels, from the signals and laws of these jobs.
 
-    Returns
-    -------
-    {"durations", "labels"}
-        "labels" if a whole-number signal goes with another duration, in a true law or in what happens.
+    Labels, if a whole-number signal goes with another duration, in a true law or in what happens.
     """
     looked_at: set[int] = set()  # laws share their columns: each is looked at once
     for job in jobs:

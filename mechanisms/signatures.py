@@ -145,12 +145,7 @@ def _range(hint: Any) -> Range[Any] | None:
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function take some arguments by earlier names, too, with a `DeprecationWarning`.
-
-    Parameters
-    ----------
-    names : str
-        The present name of each earlier one.
+    """Make a function take some arguments by earlier names, too, with a `DeprecationWarning`: ``earlier="present"``.
 
     Examples
     --------

@@ -93,17 +93,9 @@ class StatementLaw:
 
 
 def statement_laws(laws: Iterable[StatementLaw | StatementOfWork | Iterable[Sequence[object]]]) -> list[StatementLaw]:
-    """Return one law per job, checked.
+    """Return one law per job, checked, from laws, their cases, or statements that are known for certain.
 
-    Parameters
-    ----------
-    laws : iterable
-        Each a `StatementLaw`, its cases, or a statement that is known for certain.
-
-    Raises
-    ------
-    InvalidParameterError
-        If one of them is not a law; the message names its place.
+    InvalidParameterError if one of them is none of these; the message names its place.
     """
     checked = []
     for j, law in enumerate(listed("laws", "laws over statements of work", laws)):

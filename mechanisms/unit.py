@@ -9,12 +9,7 @@ QUARTER_S = 900.0
 
 @dataclass(frozen=True)
 class Unit:
-    """How many rounds a quarter of an hour has.
-
-    Parameters
-    ----------
-    rounds : float
-        In a quarter of an hour; 1 where rounds have no length.
+    """How many rounds a quarter of an hour has; 1 where rounds have no length.
 
     Examples
     --------

@@ -315,17 +315,8 @@ def falling_steps(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Return falling values as steps, one row of them a curve; where ``halves`` is 0, the value holds until its end.
 
-    Parameters
-    ----------
-    values, starts, halves, deadlines : ndarray, shape (n,)
-        As of `FallingValue`.
-
-    Returns
-    -------
-    begins : ndarray of int, shape (n + 1,)
-        Of the steps of each curve.
-    values, lasts : ndarray, shape (begins[-1],)
-        What a step is worth, credits, and its last completion time.
+    Arguments are columns of `FallingValue`. ``begins``, shape (n + 1,), are those of the steps of each curve;
+    ``values``, credits, and ``lasts``, completion times, have one entry a step.
 
     Examples
     --------
@@ -368,13 +359,7 @@ def check_rank(rank: object) -> int:
 
 
 def importance(curve: ValueCurve, nodes: int, rounds: float) -> float:
-    """Return the importance of a job among those of its owner: its rank, or its largest value a node and mean round.
-
-    Examples
-    --------
-    >>> importance(DeadlineValue(12.0, 7), 2, 1.5), importance(RankValue.of(4, 7, 2, 1.5), 2, 1.5)
-    (4.0, 4.0)
-    """
+    """Return the importance of a job among those of its owner: its rank, or its largest value a node and mean round."""
     return float(curve.rank) if isinstance(curve, RankValue) else curve.highest / (nodes * rounds)
 
 

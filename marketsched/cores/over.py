@@ -31,26 +31,12 @@ def compare_over(
     keep_interrupted: bool = False,
     **options: Any,
 ) -> Result:
-    """Compare policies once for each value of one key of a cluster scenario.
+    """Compare policies once for each value of one dotted key of a cluster scenario, as ``cluster.instance.contention``.
 
-    Parameters
-    ----------
-    scenario : Scenario, name, path or mapping
-        With a cluster.
-    key : str
-        Dotted, as in ``cluster.instance.contention``.
-    values : sequence
-        Its values, in the order of the results; all are checked before anything is run.
-    mechanisms, runs, seed, progress, keep_interrupted, **options
-        As in :func:`marketsched.comparisons.comparing.compare`; every value has the same seeds.
-    source : str
-        What to call the scenario in an error line.
-
-    Returns
-    -------
-    Result
-        Of kind ``over``: ``runs`` and ``summary`` of the comparisons below each other, with the value in column
-        ``value``, as text if not all are numbers. If it was interrupted it holds the values that were finished.
+    All values are checked before anything is run, and have the same seeds; other arguments are those of
+    :func:`marketsched.comparisons.comparing.compare`, and ``source`` is what an error line calls the scenario. The
+    result, of kind ``over``, has ``runs`` and ``summary`` of the comparisons below each other, with the value in column
+    ``value``, as text if not all are numbers. If it was interrupted it holds the values that were finished.
     """
     if not values:
         raise InvalidParameterError(place="values", value=list(values), legal=f"at least one value of {key}")

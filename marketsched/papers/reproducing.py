@@ -125,21 +125,11 @@ def reproduce_all(
 ) -> list[Result]:
     """Run several experiments; each is written, with a folder of its own in ``out``, as soon as it is finished.
 
-    What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an
-    interrupted run goes on where it was. If ``out`` holds something else, InvalidParameterError, and nothing is run.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Experiments, in the order of the results.
-    full, runs, slots, seed, data, out, force
-        As in `reproduce`.
-    workers : int
-        Processes; the results are the same, but for those of experiments that measure time.
-    executor : str or concurrent.futures.Executor, optional
-        In place of processes here: the address of a Dask scheduler, or an executor.
-    progress : function of (int, int, str), optional
-        Called with the number of finished experiments, of all, and the current one.
+    What ``out`` holds already, of the same version, seeds and sizes, is read instead of run again: an interrupted run
+    goes on where it was. If ``out`` holds something else, InvalidParameterError, and nothing is run. Results are the
+    same with any number of ``workers``, but for those of experiments that measure time; ``executor``, an executor or
+    the address of a Dask scheduler, takes the place of processes here. ``progress`` is called with the number of
+    finished experiments, of all, and the current one. Other arguments are those of `reproduce`.
     """
     chosen = [experiment_of(name) for name in names]
     asked = {each.name: _asked(each, full, runs, slots, seed) for each in chosen}

@@ -53,25 +53,11 @@ def nodes_of(n_tasks: NDArray[np.int64], cpu: NDArray[np.float64], max_concurren
 
 
 def demand_of(groups: pd.DataFrame, recorded: pd.DataFrame, max_concurrency: int, rng: np.random.Generator) -> Demand:
-    """Return the request of each recurring job.
+    """Return the request of each recurring job, one row of ``groups`` (``user, group, sched_class``).
 
-    Parameters
-    ----------
-    groups : DataFrame
-        One row per recurring job: ``user, group, sched_class``.
-    recorded : DataFrame
-        The table of the trace ``google-demand``; the first row of a recurring
-        job counts.
-    max_concurrency : int
-        c_max, nodes.
-    rng : Generator
-        Chooses whose demand is borrowed; one draw per row of ``groups``, needed or not, so that
-        each choice stays when other rows find their own demand.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a demand must be borrowed and the file has no donor.
+    Of the trace ``google-demand``, ``recorded``, the first row of a recurring job counts. ``rng`` chooses whose demand
+    is borrowed; one draw per row of ``groups``, needed or not, so that each choice stays when other rows find their own
+    demand. InvalidParameterError if a demand must be borrowed and the file has no donor.
     """
     import pandas as pd
 

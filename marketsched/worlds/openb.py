@@ -129,19 +129,7 @@ class OpenbCluster:
 def openb_workload(parameters: OpenbCluster, *, rng: Rng, data: Source = None) -> Workload:
     """Draw the jobs; the module lists recorded and synthetic data.
 
-    Parameters
-    ----------
-    parameters : OpenbCluster
-        The parameters.
-    rng : Generator or int
-        Of everything that is drawn.
-    data : path, optional
-        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If pods or nodes are not there, or damaged.
+    MissingDataError or TraceError if pods or nodes are not there, or damaged.
     """
     chosen = parameters
     pods = last_days(TRACES["openb-pods-kinds"].read(data))

@@ -28,37 +28,16 @@ NodeShape = tuple[str, int, int, int]  # kind, GPUs, thousandths of a core, MiB
 
 
 def kind_of(model: str) -> str:
-    """Return the kind of node that a model of GPU stands for.
-
-    Examples
-    --------
-    >>> kind_of("V100M32"), kind_of(""), kind_of("T4")
-    ('V100', 'cpu', 'T4')
-    """
+    """Return the kind of node that a model of GPU stands for."""
     return _OF_MODEL.get(model, model)
 
 
 @legal
 def openb_cluster(gpus: Positive, data: Source = None) -> Cluster:
-    """Return a cluster of about ``gpus`` GPUs, with openb's shapes of nodes in their shares.
+    """Return a cluster of about ``gpus`` GPUs, with openb's shapes of nodes in their shares, one of each kind at least.
 
-    Parameters
-    ----------
-    gpus : float
-        How many; there is at least one node of each kind.
-    data : path, optional
-        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-    Returns
-    -------
-    Cluster
-        A group for each shape of node, a pool for each kind. Counts of nodes are rounded so that their sum is the
-        scaled sum (largest remainders).
-
-    Raises
-    ------
-    MissingDataError, TraceError
-        If the file of the nodes is not there, or damaged.
+    There is a group for each shape of node, a pool for each kind. Counts of nodes are rounded so that their sum is the
+    scaled sum (largest remainders). MissingDataError or TraceError if the nodes' file is not there, or damaged.
     """
     table = TRACES["openb-nodes"].read(data)
     table = table[table["model"].map(kind_of).isin(KINDS)]

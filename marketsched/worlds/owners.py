@@ -48,22 +48,9 @@ def value_curve(value: float, deadline: int, falling: int) -> ValueCurve:
 
 
 class RecurringOwners:
-    """The data drawn or known once per recurring job, and the rules that hold for all.
+    """The data drawn or known once per recurring job, one row of ``groups`` each, and the rules that hold for all.
 
-    Parameters
-    ----------
-    groups : DataFrame
-        ``user, group, sched_class``, one row per recurring job.
-    demand : Demand
-        Nodes and priority, in the same order.
-    densities : ndarray of float, shape (n_groups,)
-        Credits per node-round.
-    slack_rounds : tuple of int
-        Slack of the deadline by latency class, rounds.
-    max_delay : int
-        S, rounds.
-    revealed : bool
-        Whether a duration is seen at arrival.
+    ``densities`` are credits per node-round, ``slack_rounds`` the slack of the deadline by latency class.
     """
 
     def __init__(

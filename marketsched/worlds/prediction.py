@@ -109,16 +109,9 @@ class History(NamedTuple):
 
 
 def arrival_law(rounds: Sequence[int], birth: int, rule: PredictionRule) -> IntegerLaw:
-    """Return the law of the arrival round.
+    """Return the law of the arrival round; all that lies before ``birth``, of the announcement, counts as ``birth``.
 
-    Parameters
-    ----------
-    rounds : sequence of int
-        Where past gaps would put the next arrival, rounds.
-    birth : int
-        Round of the announcement: all that lies before counts as ``birth``.
-    rule : PredictionRule
-        Filling and its widest range.
+    ``rounds`` are those where past gaps would put the next arrival.
 
     Examples
     --------
@@ -250,22 +243,7 @@ def _median(values: list[float]) -> float:
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that differ, sorted, and which of them each row is: `numpy.unique` in an eighth of its time.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (n, m)
-
-    Returns
-    -------
-    tuple of ndarray of int, shapes (n_distinct, m) and (n,)
-
-    Examples
-    --------
-    >>> distinct_rows(np.array([[2, 0], [1, 5], [2, 0]]))
-    (array([[1, 5],
-           [2, 0]]), array([1, 0, 1]))
-    """
+    """Return the rows that differ, sorted, and which of them each row is: `numpy.unique` in an eighth of its time."""
     order = np.lexsort(rows.T[::-1])
     new = np.ones(order.size, np.bool_)
     new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)

@@ -28,16 +28,9 @@ MOST_KEPT = 20_000  # jobs of a market whose objects are kept, some 500 bytes ea
 
 
 class TagsButOne(Mapping[str, Any]):
-    """Tags that many jobs share, all but one: a dictionary for each would take more than all else of a job.
+    """Tags that many jobs share, all but ``own``: a dictionary for each would take more than all else of a job.
 
-    Parameters
-    ----------
-    shared : dict
-        All tags in their order; never changed from here on.
-    own : str
-        The one of them that is the job's own.
-    value : object
-        What it is.
+    ``shared`` has all tags in their order, and is never changed from here on.
 
     Examples
     --------
@@ -80,16 +73,7 @@ class RunColumns(NamedTuple):
 class Runs(JobTable):
     """Runs that all arrive, whose values hold until a deadline or fall; a subclass says names, owners and tags.
 
-    Parameters
-    ----------
-    runs : RunColumns
-        The runs.
-    laws : sequence of Law
-        The laws that differ: rounds from the birth to the arrival, rounds of the run, and probabilities.
-    revealed : bool
-        Whether durations are seen at arrival.
-    checkpoint : int, optional
-        Of each statement, see `StatementOfWork`.
+    ``laws`` are those that differ: rounds from the birth to the arrival, rounds of the run, and probabilities.
     """
 
     def __init__(self, runs: RunColumns, laws: Sequence[Law], *, revealed: bool, checkpoint: int | None = None) -> None:
@@ -323,19 +307,7 @@ class Recurring:
 
 
 class RecurringRuns(Runs):
-    """Runs of recurring jobs in order of birth.
-
-    Parameters
-    ----------
-    of : Recurring
-        The recurring jobs.
-    groups, numbers : ndarray of int, shape (n_jobs,)
-        Which of them each run is of, and the run's number in its name.
-    births, arrivals, durations : ndarray of int, shape (n_jobs,)
-        Rounds.
-    revealed : bool
-        Whether durations are seen at arrival.
-    """
+    """Runs of recurring jobs in order of birth: the ``numbers[j]``-th of job ``groups[j]``."""
 
     def __init__(
         self,

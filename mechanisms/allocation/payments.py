@@ -77,16 +77,8 @@ def displaced_utilities(
 ) -> NDArray[np.float64]:
     """Return the loss of the other ports from each port's channels in one slot, shape (n_ports,), >= 0.
 
-    Parameters
-    ----------
-    channels : Channels
-        As reported.
-    means : array_like of float, shape (E,)
-        Mean utility of each channel as far as it was seen, >= 0.
-    selected : array_like of bool, shape (E,)
-        Channels in use, within the capacities.
-    arrivals : array_like of bool, shape (L,)
-        Ports with a job; the channels of others are worth nothing.
+    ``means`` are utilities of channels as far as they were seen, ``selected`` channels are in use, within the
+    capacities; channels of ports without ``arrivals`` are worth nothing.
 
     Examples
     --------
@@ -126,18 +118,8 @@ def displaced_work(
     """Return the value of each job's machines to another job in one slot, credits, shape (N,); 0 if a machine is idle.
 
     For each job, machine by machine, the best one first: the most by which its work, added to what another waiting job
-    then has, would have raised that job's reported utility.
-
-    Parameters
-    ----------
-    decision, work : array_like, shape (M,)
-        Job on each machine, or -1, and the machine's work.
-    works : array_like of float, shape (N,)
-        Work of each job before the slot.
-    weights, exponents : array_like of float, shape (N,)
-        Of the reported curves.
-    waiting : array_like of bool, shape (N,)
-        Jobs that could have used a machine: in the cluster, with budget left.
+    then has, would have raised that job's reported utility. ``works`` are those of jobs before the slot; ``waiting``
+    jobs are in the cluster, with budget left.
 
     Examples
     --------

@@ -57,51 +57,22 @@ class PoolJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PoolRound:
-    """The result of a round of a market-driven pool.
-
-    Attributes
-    ----------
-    scheduled, billed : ndarray of bool, shape (n_jobs,)
-        In the order in which the jobs were given.
-    spot_price : float
-        Credits per node-round; 0 if no job lifts the pool above the cutoff.
-    setter : hashable or None
-        The queue that set it.
-    second_price : float or None
-        The highest bid of another queue that was still to be taken then, 0 if there was none; None: no price was set.
-    """
+    """The result of a round; arrays have one entry a job, in the order given, and prices are credits per node-round."""
 
     scheduled: NDArray[np.bool_]
     billed: NDArray[np.bool_]
-    spot_price: float
-    setter: Hashable | None
-    second_price: float | None
+    spot_price: float  # 0 if no job lifts the pool above the cutoff
+    setter: Hashable | None  # the queue that set the price
+    second_price: float | None  # highest bid of another queue still to be taken then, 0: none; None: no price was set
 
 
 @legal
 def pool_round(jobs: Sequence[PoolJob], capacity: Count, *, cutoff: Share = 0.9) -> PoolRound:
     """Hold one round of a market-driven pool in which running jobs keep their nodes.
 
-    Jobs are taken in falling order of bid; of equal bids running ones first, then the queues in turn, then the longest
-    running, then the first given.
-
-    Parameters
-    ----------
-    jobs : sequence of PoolJob
-        Running and waiting ones, in order of submission.
-    capacity : int
-        Nodes of the pool, >= 1.
-    cutoff : float
-        Share of the pool that the scheduled nodes have to exceed for a price to be set, in [0, 1].
-
-    Returns
-    -------
-    PoolRound
-
-    Raises
-    ------
-    InvalidParameterError
-        If the running jobs need more nodes than there are.
+    Jobs, given in order of submission, are taken in falling order of bid; of equal bids running ones first, then the
+    queues in turn, then the longest running, then the first given. A price is set once the scheduled share of the
+    ``capacity`` exceeds ``cutoff``. InvalidParameterError if the running jobs need more nodes than there are.
 
     Examples
     --------

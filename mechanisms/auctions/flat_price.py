@@ -41,23 +41,10 @@ class FirstComeOutcome:
 
 @legal
 def first_come_welfare(jobs: RealisedJobs, capacity: Count, horizon: int, price: Amount) -> FirstComeOutcome:
-    """Serve realised jobs at their arrival, in order of (arrival, submission), at a flat price.
+    """Serve realised jobs at their arrival, in order of (arrival, submission), at a flat price a node and round.
 
-    The same rule as `FirstCome` with durations revealed, all at once.
-
-    Parameters
-    ----------
-    jobs : RealisedJobs
-        What really happened.
-    capacity, horizon : int
-        C, nodes; T, the horizon ``jobs`` was built for.
-    price : float
-        Credits per node and round, >= 0.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a number is out of range or the horizons differ.
+    The same rule as `FirstCome` with durations revealed, all at once. InvalidParameterError if a number is out of
+    range, or ``horizon`` is not the one that ``jobs`` was built for.
     """
     jobs.check_horizon(horizon)
     free, starts = np.full(jobs.horizon, capacity, dtype=np.int64), np.zeros(jobs.n_jobs, dtype=np.int64)
@@ -82,11 +69,6 @@ def best_first_come(
     than 20,000 jobs once, which finds the price to two percent: a play takes long there, and a job counts little.
     Given ``within``, Brent's method then goes on between the neighbours until the price is known to that ratio.
     No operator knows this price in advance; it is printed beside price 0.
-
-    Raises
-    ------
-    InvalidParameterError
-        As `first_come_welfare`, or if ``grid`` < 2 or ``rounds`` < 0.
     """
     densities = _density_ends(jobs)
     rounds = _refinements(jobs.n_jobs) if rounds is None else rounds
@@ -103,21 +85,8 @@ def best_flat(
 ) -> FirstComeOutcome:
     """Return the outcome of largest welfare among flat prices, as `best_first_come` looks for it.
 
-    Parameters
-    ----------
-    served_at : function of a price
-        What first-come makes of the jobs at it.
-    densities : array of float
-        Values per node-round that occur, > 0, or only their least and largest; without any the price is 0.
-    grid, rounds : int
-        Prices tried at once, >= 2, and refinements, >= 0.
-    within : float, optional
-        As of `best_first_come`, > 1.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``grid``, ``rounds`` or ``within`` is out of range.
+    ``served_at`` plays first-come at a price; ``densities`` are the values per node-round that occur, > 0, or only
+    their least and largest: without any the price is 0.
     """
     best = served_at(0.0)
     if not densities.size:
@@ -156,26 +125,9 @@ def _density_ends(jobs: RealisedJobs) -> NDArray[np.float64]:
 
 @legal
 def first_come_served(jobs: JobColumns, limits: MarketLimits, price: Amount) -> FirstComeOutcome:
-    """Play `FirstCome` at a flat price, which meets durations as it meets them in a market.
+    """Play `FirstCome` at a flat price a node and round, with durations met as in a market, and true reports.
 
-    Parameters
-    ----------
-    jobs : JobColumns
-        Owners report truly.
-    limits : MarketLimits
-        Of the market.
-    price : float
-        Credits per node and round, >= 0.
-
-    Returns
-    -------
-    FirstComeOutcome
-        Starts are those of jobs that complete.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a report is outside the limits.
+    Starts are those of jobs that complete. InvalidParameterError if a report is outside the limits.
     """
     sizes = ("max_concurrency", "max_duration", "max_value", "max_delay")
     market = FirstCome(limits.capacity, limits.horizon, price, **{name: getattr(limits, name) for name in sizes})

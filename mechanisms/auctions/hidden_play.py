@@ -24,19 +24,7 @@ class _State(NamedTuple):
 
 
 class HiddenPlay:
-    """A market of `FirstCome` in which some durations are hidden, played many rounds at a time.
-
-    Parameters
-    ----------
-    jobs : JobColumns
-        All jobs.
-    limits : MarketLimits
-        Of the market.
-    price : float
-        Credits per node and round.
-    stop_at_deadline : bool
-        As of `FirstCome`.
-    """
+    """A market of `FirstCome` in which some durations are hidden, played many rounds at a time."""
 
     def __init__(self, jobs: JobColumns, limits: MarketLimits, price: float, *, stop_at_deadline: bool) -> None:
         horizon = limits.horizon

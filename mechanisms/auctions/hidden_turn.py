@@ -53,20 +53,8 @@ class BestStops(NamedTuple):
 def best_stops(curve: ValueCurve, law: DurationLaw, first: int, last: int, end: int, cost: float) -> BestStops:
     """Return what starts ``first, first + 1, ...`` bring if their runs are stopped at the best time, and pay for it.
 
-    Parameters
-    ----------
-    curve : ValueCurve
-        The value by the report.
-    law : DurationLaw
-        Of the duration by the report.
-    first : int
-        A round.
-    last : int
-        The last completion worth anything; a start counts if the shortest run completes by then.
-    end : int
-        T + 1, the last completion that can happen.
-    cost : float
-        Credits a round, for runs that complete or are stopped.
+    ``last`` is the last completion worth anything: a start counts if the shortest run completes by then; ``end`` is T +
+    1, the last completion that can happen; ``cost``, credits a round, is paid by runs that complete or are stopped.
 
     Examples
     --------
@@ -115,15 +103,8 @@ def expected_surplus(
 ) -> NDArray[np.float64]:
     """Return what starts ``first, first + 1, ...`` are expected to bring less what they pay, without ``stop_at_loss``.
 
-    Parameters
-    ----------
-    curve, law, first, last, end, cost
-        As of `best_stops`.
-
-    Returns
-    -------
-    ndarray of float, shape (n_starts,)
-        Up to the last start whose shortest run completes by ``last``; of an empty law none.
+    Arguments are those of `best_stops`. The last start is that whose shortest run completes by ``last``; of an empty
+    law there is none.
     """
     shortest = int(law.durations[0]) if law.durations.size else 0
     steps = steps_of(curve, first + shortest, last)
@@ -139,33 +120,13 @@ def expected_worth(x: WaitingJob, law: DurationLaw) -> NDArray[np.float64]:
 def charged_rounds(law: DurationLaw, first: int, n_starts: int, last: int) -> NDArray[np.float64]:
     """Return the rounds that starts ``first, first + 1, ...`` are expected to pay for without ``stop_at_loss``.
 
-    Parameters
-    ----------
-    law : DurationLaw
-        Of the duration.
-    first : int
-        A round.
-    n_starts : int
-        How many.
-    last : int
-        The last completion that can happen.
-
-    Returns
-    -------
-    ndarray of float, shape (n_starts,)
-        The mean duration, except where the longest run would complete later.
+    The mean duration, except where the longest run would complete after ``last``, the last completion that can happen.
     """
     return np.asarray(charged_kernel(*law, first, n_starts, last))
 
 
 def favourites(surplus: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return for each start the place of the best one from it on, the earliest of equals.
-
-    Examples
-    --------
-    >>> favourites(np.array([2.0, 3.0, 3.0, 1.0]))
-    array([1, 1, 2, 3])
-    """
+    """Return for each start the place of the best one from it on, the earliest of equals."""
     return np.asarray(favourites_kernel(surplus))
 
 
@@ -175,18 +136,8 @@ def start_at_turn(
     """Return the start that a job gets in this round, `NOT_YET` if this is not its turn, None if none can pay.
 
     It has its turn when its nodes are free for as long as it may run. It then gets the start of largest surplus, the
-    earliest of equals, among those that its nodes can be kept for without a gap.
-
-    Parameters
-    ----------
-    surplus : ndarray of float
-        Expected value less expected payment of starts now, now + 1, ..., credits.
-    best : int
-        The place of the largest, the earliest of equals.
-    free : ndarray of int, shape (horizon,)
-        Nodes that are not booked; round 1 first.
-    now, width, limit : int
-        The round, nodes, and the most rounds it may run.
+    earliest of equals, among those that its nodes can be kept for without a gap. ``surplus``, credits, is that of
+    starts now, now + 1, ..., and ``best`` the place of the largest; ``free`` has the nodes not booked from round 1 on.
     """
     found = int(turn_kernel(surplus, best, free, now, width, limit))
     return None if found < 0 else found

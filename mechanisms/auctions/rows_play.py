@@ -25,15 +25,7 @@ _ENDING = {EventKind.DROP: Ending.DROPPED, EventKind.EVICT: Ending.EVICTED}
 
 
 class RowsPlay:
-    """A market between two rounds.
-
-    Parameters
-    ----------
-    market : ArrivalMarket
-        Has taken no job yet.
-    jobs : JobColumns
-        All jobs.
-    """
+    """A market, which has taken no job yet, between two rounds of the play of all ``jobs``."""
 
     def __init__(self, market: ArrivalMarket, jobs: JobColumns) -> None:
         self._market, self._jobs, self._now = market, jobs, 0

@@ -13,16 +13,10 @@ from marketsched.mechanisms.sow import StatementOfWork
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrivalTurn:
-    """One turn, of jobs whose durations are revealed.
+    """One turn, of jobs whose durations are revealed; ``market`` is a copy, and shares nothing that is changed.
 
-    Parameters
-    ----------
-    market : ArrivalMarket
-        A copy that stands at the turn; nothing that it shares with others is changed.
-    serve_one : function of a WaitingJob
-        Returns the start that the job gets if it is served now, without booking it; None: it is dropped.
-    owed : function of a WaitingJob and an int
-        What the job pays for so many rounds, credits.
+    ``serve_one`` returns the start that a job gets if it is served now, without booking it, and None if it is dropped;
+    ``owed`` the credits that it pays for so many rounds.
     """
 
     market: ArrivalMarket

@@ -19,32 +19,7 @@ NOT_YET = 0  # a round that is still open
 
 
 class WaitingJob:
-    """A job from submission until it is gone.
-
-    Parameters
-    ----------
-    job, order, sow, owner
-        Its name, the number of its submission, its report, and whose it is; None: an owner of its own.
-
-    Attributes
-    ----------
-    width : int
-        Nodes.
-    arrival, signal, start
-        Rounds, `NOT_YET` until they are known (a start may be booked ahead), and what is seen at the arrival.
-    useful : int
-        The last completion worth anything by the report, once the job has arrived.
-    limit : int
-        The most rounds it may run; then it is evicted.
-    mean : float
-        Expected duration, rounds.
-    last_start : int
-        The last round in which a start can be worth anything, of markets that note it.
-    worth : ndarray of float or None
-        What starts in rounds ``arrival``, ``arrival + 1``, ... are expected to bring, credits.
-    agreed : object
-        What `serve` noted for `charge`.
-    """
+    """A job from submission, the ``order``-th of the market, until it is gone."""
 
     __slots__ = (
         "_columns", "_sow", "agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "signal",
@@ -57,11 +32,12 @@ class WaitingJob:
         self.job, self.order, self._sow = job, order, sow
         self.owner = job if owner is None else owner
         self.width: int = sow.concurrency if width is None else width  # type: ignore[union-attr]
-        self.arrival = self.start = self.last_start = self.useful = NOT_YET
+        self.arrival = self.start = NOT_YET  # a start may be booked ahead
+        self.useful = self.last_start = NOT_YET  # last completion and (if noted) start worth anything by the report
         self.signal: Signal = None
-        self.limit, self.mean = 0, 0.0
-        self.worth: NDArray[np.float64] | None = None
-        self.agreed: Any = None
+        self.limit, self.mean = 0, 0.0  # the most rounds it may run, and those expected
+        self.worth: NDArray[np.float64] | None = None  # expected value of starts from the arrival on, credits
+        self.agreed: Any = None  # what `serve` noted for `charge`
         self._columns: JobColumns | None = None
 
     @classmethod

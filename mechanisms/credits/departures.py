@@ -16,18 +16,7 @@ from marketsched.mechanisms.offers.present import Rows
 
 
 class Usual:
-    """What jobs usually announce, and how much of it is true.
-
-    Parameters
-    ----------
-    unknown : float
-        Usual rounds before any job has left.
-
-    Attributes
-    ----------
-    rounds : ndarray, shape (5,)
-        Usual announced mean by band of widths.
-    """
+    """What jobs usually announce, mean rounds by band of widths (at first ``unknown``), and how much of it is true."""
 
     def __init__(self, unknown: float = UNKNOWN) -> None:
         self.rounds = np.full(5, unknown)
@@ -40,12 +29,9 @@ class Usual:
         return float(self._work[0] / self._work[1])
 
     def departed(self, present: Rows, now: int) -> NDArray[np.int64]:
-        """Remove the jobs that leave at the beginning of round ``now``, and learn from all that have left.
+        """Remove the jobs that leave at the beginning of round ``now``, learn from all that left; return their rows.
 
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            Their rows, in order of arrival; ``state`` is still `present.HERE` of those that leave now.
+        ``state`` is still `present.HERE` of those that leave now.
         """
         gone = np.empty(present.n, dtype=np.int64)
         present.n, n_gone = _departed_kernel(present.in_turn, now, self._announced, self.rounds, self._work, gone)

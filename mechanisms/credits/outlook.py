@@ -7,38 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The outlook of a job under credits; nothing of it is binding but the bound on starts.
+    """The outlook of a job under credits; nothing of it is binding but the bound on starts."""
 
-    Parameters
-    ----------
-    cost : float
-        Credits that it is expected to take as a regular job: nodes, announced mean rounds, and what jobs really took
-        of what they announced.
-    purse, needed : float
-        Credits that its owner holds, and those that the owner's regular jobs still need.
-    late : int
-        The round from which on it counts as late, and can become regular.
-    important, threshold : float
-        Its importance, and what makes a job of its owner regular now.
-    bound : int or None
-        Once regular it starts within so many rounds, not counting those in which its owner cannot pay one; None: it is
-        too wide for a bound.
-    regular_within, free_within : int or None
-        Rounds within which 95 % of jobs like it started so far; None: not known.
-    taken : float or None
-        The part of all free runs that lost their nodes; None: there were none.
-    """
-
-    cost: float
-    purse: float
-    needed: float
-    late: int
+    cost: float  # credits that it is expected to take as a regular job, by the share really taken of announced work
+    purse: float  # of its owner, credits
+    needed: float  # credits that the owner's regular jobs still need
+    late: int  # the round from which on it counts as late, and can become regular
     important: float
-    threshold: float
-    bound: int | None
-    regular_within: int | None
+    threshold: float  # of importance: what makes a job of its owner regular now
+    bound: int | None  # once regular, rounds to its start but those its owner cannot pay; None: too wide for a bound
+    regular_within: int | None  # rounds within which 95 % of jobs like it started so far; None: not known
     free_within: int | None
-    taken: float | None
+    taken: float | None  # the part of all free runs that lost their nodes; None: there were none
 
     @property
     def covered(self) -> bool:

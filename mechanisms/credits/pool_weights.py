@@ -19,13 +19,7 @@ KEPT, EVERY, STEP, LEAST = 0.995, 8, 0.2, 0.05  # of work, a departure; rounds; 
 
 
 class PoolWeights:
-    """Weights of pools, one at first.
-
-    Attributes
-    ----------
-    of_pool : ndarray, shape (n_pools,)
-        The credits that a node of each costs a round.
-    """
+    """Weights of pools, one at first: the credits that a node of each costs a round."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._sizes = cluster.layout.pool_size.astype(np.float64)  # of pools and resources

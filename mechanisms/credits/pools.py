@@ -35,29 +35,10 @@ PursesOf = Literal["pool", "one"]
 
 
 class PoolPurses:
-    """A purse of each owner for each pool, or one for all pools.
+    """A purse of each owner for each pool, or one for all pools; ``income``, ``carry`` and ``start`` as of `Purses`.
 
-    Parameters
-    ----------
-    accounts : Accounts
-        Who the owners are.
-    cluster : Cluster
-        Whose pools.
-    income, carry, start : float
-        r, K and the part of the cap that is there in the first round, as of `Purses`.
-    of : {"pool", "one"}
-        What an owner has a purse for: each pool, or all of them.
-
-    Attributes
-    ----------
-    every : list of Purses
-        One for each pool, or the only one.
-    purse_of : ndarray of int, shape (n_pools,)
-        Which of them pays in each pool.
-    nodes : ndarray of int, shape (n_pools,)
-        Nodes of each pool.
-    weights : PoolWeights
-        What a node of each pool costs; 1 with a purse for each.
+    ``every`` has the purses; ``purse_of`` says by pool which of them pays, ``nodes`` how many nodes it has, and
+    ``weights`` what a node costs: 1 with a purse for each.
     """
 
     def __init__(

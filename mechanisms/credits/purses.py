@@ -31,26 +31,11 @@ class Balances(NamedTuple):
 
 
 class Purses:
-    """The purse of each owner, by its number.
+    """The purse of each owner, by its number, in millionths of credits.
 
-    Parameters
-    ----------
-    accounts : Accounts
-        Who the owners are, and their parts. Those known now begin with ``start`` of the cap, newcomers with nothing.
-    capacity : int
-        C, nodes.
-    income : float
-        r, the part of the machine that credits can buy.
-    carry : float
-        K, the rounds of income that a purse holds.
-    start : float
-        The part of the cap that is there in the first round.
-
-    Attributes
-    ----------
-    held, caps, incomes, earned, spent, expired : ndarray of int, shape (n,)
-        Millionths of credits; incomes are those of a round. ``earned`` counts what was there at the start, and what
-        expired at the cap, too.
+    ``income`` is r, the part of the machine that credits can buy; ``carry`` K, the rounds of income that a purse holds;
+    ``start`` the part of that cap which owners known now begin with (newcomers have nothing). ``earned`` counts what
+    was there at the start, and what expired at the cap, too.
     """
 
     def __init__(self, accounts: Accounts, capacity: int, income: float, carry: float, start: float) -> None:
@@ -98,12 +83,7 @@ class Purses:
     def longest_wait(self, width: int, ahead: int) -> float:
         """Return the rounds within which a regular job can take nodes of any run that is not regular; nan: no bound.
 
-        Parameters
-        ----------
-        width : int
-            c, nodes of the job.
-        ahead : int
-            X, rounds until it may: the income of so many rounds may be spent beside what is held now.
+        For c nodes, after X rounds ahead, whose income may be spent beside what is held now.
         """
         left = (1.0 - self._income) * self._capacity - width + 1.0
         if left <= 1e-9:  # none but by rounding

@@ -26,20 +26,8 @@ def unchanged_until(
 ) -> int:
     """Return a round before which nothing moves if no job comes or ends, as of `ArrivalMarket.unchanged_until`.
 
-    Parameters
-    ----------
-    present : Rows
-        The jobs.
-    now : int
-        The round to be cleared.
-    idle : int
-        Unused nodes.
-    purses : Purses
-        Before the income of the round.
-    kappa, margin : float
-        As of `upgrades.upgraded`.
-    late : float
-        As of `upgrades.Spans`.
+    ``purses`` are those before the income of round ``now``; ``kappa`` and ``margin`` those of `upgraded`, ``late`` that
+    of `Spans`.
     """
     return int(_unchanged_kernel(present.in_turn, now, idle, purses.all_balances, CREDIT, kappa, margin, late))
 

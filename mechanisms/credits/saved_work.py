@@ -18,14 +18,7 @@ from marketsched.mechanisms.law import DurationLaw
 
 @dataclass(slots=True)
 class SavedWork:
-    """The work of a job with checkpoints.
-
-    Parameters
-    ----------
-    every : int
-        Rounds after which it is saved, each time.
-    law : DurationLaw
-        Of all its work.
+    """The work of a job, of law ``law``, that is saved after every so many rounds.
 
     Examples
     --------

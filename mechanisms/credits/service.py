@@ -33,29 +33,9 @@ def prepay(present: Rows, purses: Purses) -> int:
 def serve_regular(
     present: Rows, now: int, idle: int, purses: Purses, usual_rounds: NDArray[np.float64], load: float, patience: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Take nodes back and start regular runs in round ``now``.
+    """Take nodes back and start regular runs in round ``now``; return the rows taken and started, in order.
 
-    Parameters
-    ----------
-    present : Rows
-        Changed: ``start``, ``ran`` and ``unpaid``.
-    now : int
-        The round.
-    idle : int
-        Unused nodes.
-    purses : Purses
-        Changed by what runs that start pay.
-    usual_rounds : ndarray, shape (5,)
-        By band of widths.
-    load : float
-        A / C, the offered load as a share of the machine.
-    patience : int
-        X, rounds.
-
-    Returns
-    -------
-    taken, started : ndarray of int
-        Rows, in the order in which it happened.
+    ``purses`` pay for runs that start; ``load`` is A / C, ``patience`` X in rounds, ``usual_rounds`` by band of widths.
     """
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     limit = MOST_LOST * max(1.0, load) ** 3

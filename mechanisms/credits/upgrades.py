@@ -101,20 +101,8 @@ def upgraded(
 ) -> list[tuple[int, float, float]]:
     """Make late free jobs regular; return row, credits that it is expected to cost, and threshold of each.
 
-    Parameters
-    ----------
-    present : Rows
-        Changed: ``since``.
-    now : int
-        The round.
-    purses : Purses
-        Not changed: a regular run pays round by round.
-    memory : Memory
-        Of earlier jobs.
-    kappa : float
-        Real over announced work.
-    margin : float
-        Times the announced mean: how early a job is late.
+    No purse is changed: a regular run pays round by round. ``kappa`` is real over announced work; a job is late
+    ``margin`` times its announced mean before its latest start.
     """
     rows, figures = np.empty(present.n, dtype=np.int64), np.empty((present.n, 2))
     incomes = purses.incomes / CREDIT

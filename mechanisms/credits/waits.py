@@ -19,13 +19,7 @@ COVERED = 0.95
 
 
 class Waits:
-    """The last waits of jobs, and how many free runs lost their nodes.
-
-    Attributes
-    ----------
-    runs, taken : int
-        Free runs that began, and those of them that were taken back.
-    """
+    """The last waits of jobs, and how many free runs lost their nodes."""
 
     def __init__(self) -> None:
         self._rounds = np.zeros((2, 5, KEPT), np.int64)
@@ -41,14 +35,6 @@ class Waits:
         """Return the rounds within which 95 % of jobs start, of this width if enough of them are known, else of all.
 
         None: not known yet, or fewer start at all.
-
-        Examples
-        --------
-        >>> waits = Waits()
-        >>> for rounds in range(19):
-        ...     waits.note(REGULAR, 0, rounds)
-        >>> waits.covered(REGULAR, 0), waits.covered(REGULAR, 4), waits.covered(FREE, 0)
-        (18, 18, None)
         """
         counts = np.minimum(self._seen[kind], KEPT)
         own = self._rounds[kind, band, : counts[band]]

@@ -83,13 +83,7 @@ class Report(NamedTuple):
 
 
 def check_falling(job: JobId, sow: StatementOfWork) -> None:
-    """Refuse values that rise after the first round in which a job can end: no run is delayed until it is worth more.
-
-    Raises
-    ------
-    InvalidReportError
-        If they do.
-    """
+    """Refuse values that rise after the first possible end: no run is delayed until it is worth more."""
     if not isinstance(sow.value, TableValue):
         return
     shortest = min((int(min(days)) for shape in sow.shapes for days in shape.on.values()), default=0)
@@ -141,22 +135,8 @@ def announced_values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the value of each entry to a job, credits, and its announced probability of completion, shape (2, n).
 
-    Parameters
-    ----------
-    shares : ndarray, shape (2, 12)
-        Odds per class and cell.
-    waits : ndarray of int, shape (2, n)
-        Expected waits as spare and as regular job, rounds.
-    rates : ndarray, shape (2, n)
-        Credits per node and round.
-    patience : ndarray of int, shape (n,)
-        Rounds.
-    n_offered : int
-        How many of them the job may choose; the value and the probability of the others are 0.
-    report : Report
-        Of the job.
-    now : int
-        t, the round of its arrival.
+    ``shares`` are the odds, shape (2, 12), per class and cell; ``waits``, rounds, and ``rates``, credits per node and
+    round, have shape (2, n). The job may choose the first ``n_offered`` of the ``patience``; the others are 0.
     """
     values, chances = np.zeros(waits.shape), np.zeros(waits.shape)
     rooms = patience + usual_length(report.mean)
@@ -168,14 +148,7 @@ def announced_values(
 def preferred(values: NDArray[np.float64], first: int) -> tuple[int, int] | None:
     """Return class and column of the entry of largest announced value; None: none is worth taking.
 
-    Of equal ones the most patient, then the spare one.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (2, n)
-        As `announced_values` returns them.
-    first : int
-        The class from which on the job may choose: 1, regular nodes alone.
+    Of equal ones the most patient, then the spare one. ``first`` is the first class that the job may choose.
     """
     offer, column = _preferred_kernel(values, first)
     return None if offer < 0 else (int(offer), int(column))

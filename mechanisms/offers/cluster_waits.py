@@ -31,13 +31,7 @@ SEEN = np.dtype(
 
 
 class Seen:
-    """What others see of the jobs that are present, as columns.
-
-    Parameters
-    ----------
-    n_pools : int
-        Of the cluster.
-    """
+    """What others see of the jobs that are present, as columns."""
 
     def __init__(self, n_pools: int) -> None:
         self.jobs: NDArray[np.void] = np.zeros(64, dtype=SEEN)
@@ -79,24 +73,8 @@ class Seen:
     ) -> NDArray[np.int64]:
         """Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n), at most ``most``.
 
-        Parameters
-        ----------
-        way : Way
-            How it would run.
-        now : int
-            The round.
-        latest : ndarray of int, shape (n,)
-            The latest starts that it could choose, rising.
-        usual : ndarray of float, shape (n_bands,)
-            Usual rounds.
-        kappa : float
-            Real over announced work.
-        most_lost : float
-            Node-rounds that a spare run may lose to it.
-        fits : bool
-            Whether it has room now.
-        most : int
-            Rounds.
+        ``latest`` are the latest starts that it could choose, rising; ``usual`` rounds are by band; ``kappa`` is real
+        over announced work, ``most_lost`` the node-rounds that a spare run may lose to it; ``fits``: it has room now.
         """
         waits = np.empty((2, latest.size), dtype=np.int64)
         _waits_kernel(

@@ -47,23 +47,10 @@ class _Estimates(NamedTuple):
 class Odds:
     """Odds of jobs that stood alike, and the values and works of the last that have left.
 
-    Parameters
-    ----------
-    groups : int
-        Of jobs that are alike.
-    late_odds : float
-        Odds of a regular offer whose expected wait is too long, before one that took it has left: ``PRIOR[0]`` at
-        first, and these from the departure `LATE_AFTER` on. An offer that seems hopeless is not taken, so that
-        nothing is learnt of it.
-
-    Attributes
-    ----------
-    odds : ndarray, shape (2, 12, 2)
-        Per offer and cell: how many were completed in time, and how many left; both fade.
-    grouped : ndarray, shape (2, groups, 12, 2)
-        The same of each group of jobs, from nothing.
-    departures : int
-        How many have left.
+    A regular offer whose expected wait is too long has odds ``PRIOR[0]`` at first, and ``late_odds`` from the departure
+    `LATE_AFTER` on, before one that took it has left: an offer that seems hopeless is not taken, so that nothing is
+    learnt of it. ``odds``, shape (2, 12, 2), has per offer and cell how many were completed in time, and how many left;
+    both fade. ``grouped``, shape (2, groups, 12, 2), has the same of each group of jobs, from nothing.
     """
 
     def __init__(self, groups: int, late_odds: float = LATE_ODDS) -> None:
@@ -104,22 +91,7 @@ class Odds:
 
 
 class Learnt(Odds):
-    """Statistics of jobs that have left.
-
-    Parameters
-    ----------
-    late_odds : float
-        As of `Odds`.
-    unknown : float
-        Usual rounds before any job has left.
-
-    Attributes
-    ----------
-    usual_rounds : ndarray, shape (5,)
-        By band of widths.
-    usual : float
-        Of all bands together.
-    """
+    """Statistics of jobs that have left; ``unknown`` are the usual rounds before any has."""
 
     def __init__(self, late_odds: float = LATE_ODDS, unknown: float = UNKNOWN) -> None:
         super().__init__(GROUPS, late_odds)
@@ -133,12 +105,9 @@ class Learnt(Odds):
         return float(self._kappa[0] / self._kappa[1])
 
     def departed(self, present: Present, now: int) -> NDArray[np.int64]:
-        """Remove the jobs that leave at the beginning of round ``now``, and learn from all that have left.
+        """Remove the jobs that leave at the beginning of round ``now``, learn from all that left; return their rows.
 
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            Their rows, in order of arrival. Their ``state`` is `HERE` if they leave now; otherwise it is unchanged.
+        The ``state`` of a row is `HERE` if its job leaves now; otherwise it is unchanged.
         """
         gone = np.empty(present.n, dtype=np.int64)
         estimates = _Estimates(
@@ -160,15 +129,7 @@ def shares_of(odds: NDArray[np.float64], grouped: NDArray[np.float64]) -> NDArra
 
 
 def announced_and_happened(rates: tuple[float, float], figures: NDArray[np.float64]) -> dict[str, float]:
-    """Return the rates, and of each class how many have left, with odds as announced and observed.
-
-    Parameters
-    ----------
-    rates : tuple of (float, float)
-        Spare and regular.
-    figures : ndarray, shape (2, 2, 3)
-        As of `hidden_jobs.HiddenJobs`.
-    """
+    """Return the rates (spare, regular), and of each class how many have left, with odds as announced and observed."""
     found = dict[str, float]()
     for k, name in ((REGULAR, "regular"), (SPARE, "spare")):
         found |= {f"{name}_rate": rates[k], f"{name}_jobs": float(figures[k, 0, 0])}

@@ -43,36 +43,12 @@ class Served(NamedTuple):
 
 
 class HiddenJobs:
-    """The jobs of hidden duration that are present, and the statistics of those that have left.
+    """The jobs of hidden duration that are present, by row, and the statistics of those that have left.
 
-    Parameters
-    ----------
-    capacity, max_duration : int
-        Nodes; rounds.
-    late_odds : float
-        Of `Learnt`.
-    unit : Unit
-        Of durations.
-    spare : bool
-        Whether spare nodes are offered, and patience; else regular nodes in order of arrival alone.
-    requeue : bool
-        Whether a run that is taken back leaves its job in the queue.
-    counts_saved : bool
-        Whether limits of evictions and expected waits count what stated checkpoints save.
-
-    Attributes
-    ----------
-    present : Present
-        The jobs, by row.
-    held : list of int
-        Nodes of spare and of regular runs.
-    figures : ndarray, shape (2, 2, 3)
-        Per offer, of jobs and of their reported values: those that have left, times their announced chances, and those
-        completed in time.
-    lost : list of int
-        Runs that were taken back, and their node-rounds that were not saved.
-    gone : list of int
-        Rows that were given back at the beginning of the round: of jobs that left then, or in the round before.
+    ``spare``: spare nodes are offered, and patience; else regular nodes in order of arrival alone. ``requeue``: a run
+    that is taken back leaves its job in the queue. ``counts_saved``: limits of evictions and expected waits count what
+    stated checkpoints save. ``figures``, shape (2, 2, 3), has per offer, of jobs and of their reported values: those
+    that have left, times their announced chances, and those completed in time.
     """
 
     def __init__(

@@ -37,16 +37,10 @@ ONE.flags.writeable = False
 
 
 def posted_rates(rates: tuple[float, float], patience: NDArray[np.int64], usual: float) -> NDArray[np.float64]:
-    """Return the rates of spare and of regular nodes for each patience, shape (2, n), credits per node and round.
+    """Return rates of spare and of regular nodes for each patience (rounds), shape (2, n), credits a node and round.
 
-    Parameters
-    ----------
-    rates : tuple of (float, float)
-        Spare and regular, before the price of patience.
-    patience : ndarray of int, shape (n,)
-        Rounds.
-    usual : float
-        Usual announced mean of all jobs that have left, rounds.
+    ``rates`` are before the price of patience; ``usual`` is the usual announced mean of all jobs that have left,
+    rounds.
 
     Examples
     --------

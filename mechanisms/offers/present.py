@@ -48,13 +48,7 @@ GROUPS = 9
 
 
 def group_of(width: int, capacity: int, longest: float) -> int:
-    """Return the group, 0 to 8, of a job by its nodes and the longest duration that it announces, quarters of an hour.
-
-    Examples
-    --------
-    >>> [group_of(*each) for each in ((1, 100, 4), (6, 100, 5), (7, 100, 4), (36, 100, 25))]
-    [0, 1, 3, 8]
-    """
+    """Return the group, 0 to 8, of a job by its nodes and its longest announced duration, quarters of an hour."""
     return 3 * bisect_left(GROUP_WIDTHS, width / capacity) + bisect_left(GROUP_LONGEST, longest)
 
 
@@ -77,20 +71,7 @@ class InTurn(NamedTuple):
 
 
 class Rows:
-    """Rows of jobs, and the turn of each: order of arrival.
-
-    Parameters
-    ----------
-    columns : dtype
-        Of a row.
-
-    Attributes
-    ----------
-    jobs : structured ndarray
-        Rows; a job keeps its own while it is present.
-    turn : ndarray of int
-        Rows in order of arrival; the first ``n`` count.
-    """
+    """Rows of jobs, each its own while it is present; the first ``n`` of ``turn`` are rows in order of arrival."""
 
     def __init__(self, columns: np.dtype[np.void]) -> None:
         self.jobs: NDArray[np.void] = np.zeros(64, dtype=columns)

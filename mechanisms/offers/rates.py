@@ -29,17 +29,8 @@ KEPT = 0.99  # of the offered load, a quarter of an hour
 class OfferedLoad:
     """The mean over past rounds of the node-rounds that arrive, at the usual length of their widths.
 
-    Parameters
-    ----------
-    capacity : int
-        C, nodes.
-    kept : float
-        The part of the past that counts a round later.
-
-    Attributes
-    ----------
-    sums : ndarray, shape (3,)
-        What was offered and the rounds it came in, both fade; and what has arrived in this round.
+    ``kept`` is the part of the past that counts a round later. ``sums``, shape (3,): what was offered and the rounds it
+    came in, both fade; and what has arrived in this round.
     """
 
     def __init__(self, capacity: int, kept: float = KEPT) -> None:
@@ -62,23 +53,9 @@ class OfferedLoad:
 
 
 class Rates:
-    """The rates of a market.
+    """The posted rates of a market (spare, regular), credits per node and round, and its load A / C.
 
-    Parameters
-    ----------
-    capacity : int
-        C, nodes.
-    part, factor : float
-        How the threshold is found, and what share of it is asked for.
-    kept : float
-        As of `OfferedLoad`.
-
-    Attributes
-    ----------
-    posted : tuple of (float, float)
-        Spare and regular, credits per node and round.
-    load : float
-        A / C.
+    ``part`` and ``factor`` say how the threshold is found, and what share of it is asked for.
     """
 
     def __init__(self, capacity: int, part: float, factor: float, kept: float = KEPT) -> None:

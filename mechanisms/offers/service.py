@@ -42,29 +42,12 @@ def serve(
     requeue: bool,
     apart: int = APART,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Take nodes back and start runs in round ``now``.
+    """Take nodes back and start runs in round ``now``; return the rows taken and started, in order.
 
-    Parameters
-    ----------
-    present : Present
-        Changed: ``start`` of both, and ``state`` of those that are lost.
-    now : int
-        The round.
-    idle : int
-        Unused nodes; negative: so many have to be taken back for jobs that are booked.
-    room : int
-        Nodes that regular jobs could start on if no spare job ran.
-    usual_rounds : ndarray, shape (5,)
-        By band of widths.
-    requeue : bool
-        False: runs that are taken back are lost, and their jobs with them.
-    apart : int
-        Rounds of point 3 above.
-
-    Returns
-    -------
-    taken, started : ndarray of int
-        Rows, in the order in which it happened; a run that was taken back may be followed by another in this round.
+    A run that was taken back may be followed by another of its job in this round; without ``requeue`` it is lost, and
+    its job with it. Negative ``idle`` nodes have to be taken back for jobs that are booked; on ``room`` nodes regular
+    jobs could start if no spare job ran; ``usual_rounds`` are by band of widths, and ``apart`` the rounds of point 3
+    above.
     """
     taken, started = np.empty(present.n, dtype=np.int64), np.empty(present.n, dtype=np.int64)
     n_taken, n_started = _serve_kernel(

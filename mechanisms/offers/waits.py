@@ -25,22 +25,11 @@ WIDTHS = 64
 class Calendars:
     """Free nodes ahead as one round sees them, and who waits.
 
-    Parameters
-    ----------
-    ahead : int
-        Rounds ahead.
-
-    Attributes
-    ----------
-    free : ndarray of int, shape (2, ahead)
-        Beside what runs: for a spare job also beside the regular jobs that wait, for a regular one as if it could take
-        nodes from every spare run.
-    runs : ndarray of int, shape (n, 3)
-        Nodes, rounds that it would lose and rounds still to run of each spare run.
-    line : ndarray of int, shape (m, 5)
-        Class, latest start, nodes, expected start (rounds from now) and expected rounds of those that wait and are
-        expected to start in sight, in the order of the queue; jobs one after the other that are alike in all of these
-        but nodes they share are one row, with the nodes of all.
+    ``free``, shape (2, ahead), is beside what runs: for a spare job also beside the regular jobs that wait, for a
+    regular one as if it could take nodes from every spare run. ``runs``, shape (n, 3), has nodes, rounds that it would
+    lose and rounds still to run of each spare run. ``line``, shape (m, 5), has class, latest start, nodes, expected
+    start (rounds from now) and expected rounds of those that wait and are expected to start in sight, in the order of
+    the queue; jobs one after the other that are alike in all of these but nodes are one row, with the nodes of all.
     """
 
     def __init__(self, ahead: int = AHEAD) -> None:
@@ -67,22 +56,11 @@ def expected_waits(
     mean: float,
     most_lost: float,
 ) -> NDArray[np.int64]:
-    r"""Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n).
+    r"""Return the expected waits of a job, rounds, as spare and as regular job, shape (2, n), from `Calendars`.
 
-    As many as the calendars have: no start is in sight.
-
-    Parameters
-    ----------
-    free, runs, line
-        As `Calendars` has them.
-    latest : ndarray of int, shape (n,)
-        The latest starts that it could choose, rising.
-    width : int
-        Its nodes.
-    mean : float
-        Its announced mean, rounds.
-    most_lost : float
-        Node-rounds that a spare run may lose to it, :math:`b c \bar m(c)`.
+    As many as the calendars have: no start is in sight. ``latest`` are the latest starts that it could choose, rising;
+    ``mean`` its announced mean, rounds; ``most_lost`` the node-rounds that a spare run may lose to it,
+    :math:`b c \bar m(c)`.
     """
     waits = np.empty((2, latest.size), dtype=np.int64)
     _waits_kernel(free, runs, line, latest, width, max(1, int(mean + 0.5)), most_lost, waits)

@@ -54,11 +54,6 @@ def _chernoff(threshold: float, mean: float, width: float) -> float:
 
     ``threshold`` K; ``mean`` m >= 0, an almost sure bound on the sum of conditional means; ``width`` w > 0, the largest
     U_i.
-
-    Examples
-    --------
-    >>> round(_chernoff(threshold=998, mean=800, width=2), 9)
-    1.1774e-05
     """
     if not (mean >= 0 and width > 0):
         raise InvalidParameterError(f"mean = {mean!r}, width = {width!r}: expected mean >= 0 and width > 0")

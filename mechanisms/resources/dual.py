@@ -100,35 +100,13 @@ def joint_dual_prices(
 ) -> NDArray[np.float64]:
     """Make ``steps`` subgradient steps on ``prices``, in place; return the mean of the last half of the iterates.
 
-    Parameters
-    ----------
-    prices : array of float, shape (n_pools, n_resources, n)
-        Where to begin, credits per part and round; the last iterate afterwards.
-    supply : array of float, of the same shape
-        Parts left in each round of the window; may be negative.
-    size : array of float, shape (n_pools, n_resources)
-        What each pool has, in parts: the unit of the steps. What a pool has none of keeps its price.
-    rows : array of int, shape (m,)
-        Rows of ``tasks``; one row may come several times.
-    places : array of int, shape (m,)
-        Where in the window each arrives, 0 .. n - 1.
-    weights : array of float, shape (m,)
-        How much each counts.
-    tasks : OptionColumns
-        What the rows stand for.
-    steps : int
-        How many, >= 1.
-    step : array of float, shape (n_resources,)
-        Length of the first one, credits per part and round.
-    tail : int
-        Rounds behind the window at the mean price of its last 24; 0: jobs have to end inside it.
-    grain : float
-        Where there is one resource, prices of windows are rounded to whole multiples of one over it, so that equal
-        windows are equal; 0: they are not rounded.
-
-    Returns
-    -------
-    array of float, shape (n_pools, n_resources, n)
+    Prices, credits per part and round, and ``supply``, the parts left in each round of the window (perhaps negative),
+    have shape (n_pools, n_resources, n). ``size``, shape (n_pools, n_resources), is what each pool has, in parts: the
+    unit of the steps; what a pool has none of keeps its price. ``rows`` of ``tasks`` (one may come several times)
+    arrive at ``places`` of the window, and count with ``weights``. ``step`` is by resource the length of the first
+    step, credits per part and round. ``tail`` rounds behind the window have the mean price of its last 24; 0: jobs have
+    to end inside it. Where there is one resource, prices of windows are rounded to whole multiples of ``grain`` over
+    it, so that equal windows are equal; 0: they are not rounded.
     """
     if prices.shape != supply.shape or not rows.shape == places.shape == weights.shape:
         raise InvalidParameterError(
@@ -152,8 +130,7 @@ def joint_dual_prices(
 def added_up(prices: NDArray[np.float64], tail: int) -> NDArray[np.float64]:
     """Return running sums of prices over rounds, from 0, with ``tail`` more rounds priced at the mean of the last 24.
 
-    From shape (n_pools, n_resources, n), credits per part (smallest amount of the resource that can be requested) and
-    round, to (n_pools, n_resources, n + tail + 1).
+    From shape (n_pools, n_resources, n), credits per part and round, to (n_pools, n_resources, n + tail + 1).
 
     Examples
     --------

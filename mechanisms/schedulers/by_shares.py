@@ -9,13 +9,7 @@ from marketsched.mechanisms.schedulers.turns import Accounts
 
 
 class BySharesMarket(AdvanceMarket):
-    """A market without money, in which owners have shares, and `advance` alone decides.
-
-    Attributes
-    ----------
-    accounts : Accounts
-        Shares by place.
-    """
+    """A market without money, in which owners have shares, and `advance` alone decides."""
 
     accounts: Accounts
     free_of_charge: ClassVar[bool] = True

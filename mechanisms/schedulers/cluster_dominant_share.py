@@ -144,14 +144,9 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
 
 
 class DominantTurns(TurnsAnew[WallJob]):
-    """Waiting jobs by the dominant shares of their owners, in each by arrival; see `TurnsAnew`.
+    """Waiting jobs, all equally important, by the dominant shares of their owners, in each by arrival; see `TurnsAnew`.
 
-    Parameters
-    ----------
-    waiting, parts, nodes
-        As there; all jobs are equally important.
-    used : ndarray, shape (n, n_resources)
-        By owner.
+    ``used`` has shape (n, n_resources), by owner.
     """
 
     def __init__(

@@ -27,14 +27,7 @@ from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 class Declared:
     """The declared value of a job: of a start now, in expectation over its duration.
 
-    Parameters
-    ----------
-    law : DurationLaw
-        Of the duration.
-    values, lasts : ndarray
-        Steps of the value, as of `steps_of`.
-    useful : int
-        The last completion that counts.
+    ``values`` and ``lasts`` are those of `steps_of`, ``useful`` the last completion that counts.
     """
 
     def __init__(self, law: DurationLaw, values: NDArray[np.float64], lasts: NDArray[np.int64], useful: int) -> None:

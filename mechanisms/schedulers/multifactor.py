@@ -19,13 +19,7 @@ ON_A_NODE = ("cpu", "mem", "node")  # resources of a node, with every kind of gr
 
 @legal
 def kept(half_life_s: Positive, seconds: Amount) -> float:
-    """Return the share of usage that remains after ``seconds``: ``(1 - 0.693 / half_life) ** seconds``, at least 0.
-
-    Examples
-    --------
-    >>> round(kept(3600.0, 3600.0), 4)
-    0.5
-    """
+    """Return the share of usage that remains after ``seconds``: ``(1 - 0.693 / half_life) ** seconds``, at least 0."""
     return float(max(0.0, 1.0 - HALF / half_life_s) ** seconds)
 
 
@@ -39,14 +33,8 @@ def job_size_factor(
 ) -> NDArray[np.float64]:
     """Return the job size factors, in [0, 1], of jobs that take whole nodes of one processor each.
 
-    Parameters
-    ----------
-    nodes, all_nodes : int
-        Of the jobs and of the cluster, >= 1; not checked, as this is computed for all waiting jobs in every round.
-    favor_small : bool
-        ``PriorityFavorSmall``.
-    limit_minutes : float, optional
-        Their time limit, with ``SMALL_RELATIVE_TO_TIME``: the size counts per minute of it. None: without that flag.
+    ``favor_small`` is ``PriorityFavorSmall``; with ``limit_minutes``, as under ``SMALL_RELATIVE_TO_TIME``, the size
+    counts per minute of the time limit. Node counts are not checked: all waiting jobs are rated in every round.
 
     Examples
     --------
@@ -60,14 +48,9 @@ def job_size_factor(
 
 
 def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, largest_on_a_node: bool = False) -> float:
-    """Return the billable amount of a job (``TRESBillingWeights``).
+    """Return the billable amount of a job (``TRESBillingWeights``); a resource without a weight is free.
 
-    Parameters
-    ----------
-    amounts, weights : mapping of str to float
-        By resource: ``cpu``, ``mem``, ``node``, ``gres/gpu``, ``license/matlab``, ... Without a weight it is free.
-    largest_on_a_node : bool
-        ``PriorityFlags=MAX_TRES``: of the resources of a node only the most expensive counts, and all others are added.
+    With ``largest_on_a_node`` (``PriorityFlags=MAX_TRES``) only the most expensive of a node's resources counts.
 
     Examples
     --------

@@ -21,12 +21,7 @@ PATIENT, MIDDLE, URGENT = 0, 1, 2
 
 
 class Thirds:
-    """Classes by thirds of wall times.
-
-    Parameters
-    ----------
-    longest : int
-        The longest wall time, rounds.
+    """Classes by thirds of wall times, of at most ``longest`` rounds.
 
     Examples
     --------
@@ -51,21 +46,10 @@ class Thirds:
 
 
 class Line:
-    """The places of jobs in a queue.
+    """The places of jobs in a queue, by arrival, shortest requested wall time or most urgent class.
 
-    Parameters
-    ----------
-    order : {"arrival", "request", "class"}
-        Who comes first: who arrived first, who requested the shortest wall time, or the most urgent class.
-    longest : int
-        The longest wall time, rounds.
-    classes : mapping of JobId to int, optional
-        Known classes of jobs; others are thirds of the wall times.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a class is no whole number >= 0.
+    ``longest`` is the longest wall time, rounds; jobs without a class in ``classes`` are thirds of the wall times.
+    InvalidParameterError if a class is no whole number >= 0.
     """
 
     def __init__(self, order: Order, longest: int, classes: Mapping[Any, Any] | None = None) -> None:

@@ -33,10 +33,7 @@ _KEYS = {"queues": (*_LIMITS, "cohort", "owners", "strict", "reclaim"), "cohorts
 class QuotaNode:
     """A queue or a cohort; lists are by cell, in parts of the resource.
 
-    Attributes
-    ----------
-    subtree, local, borrow, used : list of float
-        S, what of it is not lent, the most that may be borrowed, and u.
+    ``subtree`` is S, ``local`` the part of it that is not lent, ``borrow`` the most that may be borrowed, ``used`` u.
     """
 
     def __init__(self, place: str, parent: QuotaNode | None, given: Mapping[str, Any], cells: Cells) -> None:
@@ -164,11 +161,7 @@ def quota_tree(
     """Return the queues by name, and the cohorts without a parent, `ROOT` first.
 
     Without ``cohorts``, `ROOT` has the rest of the cluster that no queue's quota names, so that all nodes can be used.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a key, kind or resource is unknown, an amount is no number >= 0, or a cohort is its own parent's parent.
+    InvalidParameterError: an unknown key, kind or resource, an amount that is no number >= 0, a circle of cohorts.
     """
     for what, table in ("queues", queues), ("cohorts", cohorts or {}):
         for name, given in table.items():

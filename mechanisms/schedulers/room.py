@@ -26,23 +26,9 @@ WINDOW = 4  # of the longest wall time: so far ahead reservations are made
 
 
 class Room:
-    """Idle nodes of this round and of those ahead.
+    """Idle nodes of this round, ``free``, and of those ahead; ``longest`` is the longest wall time, rounds.
 
-    Parameters
-    ----------
-    free : int
-        Nodes that are idle now.
-    ends : function
-        Returns (rounds, nodes) of every run: the rounds from now on, 1 or more, after which it counts as over.
-    reserve : {"none", "head", "all", "strict"} or int
-        How many of those that do not fit reserve nodes.
-    longest : int
-        The longest wall time, rounds.
-
-    Attributes
-    ----------
-    free : int
-        Nodes on which somebody might still start in this round.
+    ``ends`` returns (rounds, nodes) of every run: the rounds from now on, 1 or more, after which it counts as over.
 
     Examples
     --------

@@ -156,11 +156,7 @@ class ShareTree:
         """Return the part of the whole that each user is due: the product of its shares, each over those beside it.
 
         They add up to at most 1: what is due to an account without users, or without shares in it, is nobody's.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a user has its account's shares (``"parent"``): of several such users each would have all of them.
+        InvalidParameterError if a user has its account's shares: of several such users each would have all of them.
         """
         found: dict[Hashable, float] = {}
         accounts = [(self._root, 1.0)]
@@ -180,12 +176,9 @@ class ShareTree:
     def fair_tree(self, *, merged: bool = False) -> dict[Hashable, float]:
         """Return the fair tree factor of every user, by rank.
 
-        Parameters
-        ----------
-        merged : bool
-            What becomes of sibling accounts of the same LF. True, as Slurm's page describes it: their users and
-            accounts are ranked together. False, as slurmctld 22.05 does: one account after the other, and the first
-            user of a later one shares the factor of the last user before it.
+        ``merged``: users and accounts of sibling accounts of the same LF are ranked together, as Slurm's page describes
+        it. Else, as in slurmctld 22.05, one account comes after the other, and the first user of a later one shares the
+        factor of the last user before it.
         """
         walk = _Walk(len(self._users), merged)
         assert self._root.children is not None
@@ -194,13 +187,7 @@ class ShareTree:
 
     @legal
     def classic(self, *, damping: Positive = 1.0) -> dict[Hashable, float]:
-        """Return the classic factor of every user.
-
-        Parameters
-        ----------
-        damping : float
-            d, Slurm's ``FairShareDampeningFactor``.
-        """
+        """Return the classic factor of every user; ``damping`` is d, Slurm's ``FairShareDampeningFactor``."""
         factors: dict[Hashable, float] = {}
         self._classic(self._root, 1.0, None, damping, factors)
         return factors

@@ -24,21 +24,10 @@ from marketsched.mechanisms.schedulers.share_tree import ShareTree
 
 
 class Accounts:
-    """Owners by number, and the part of the machine that each is due.
+    """Owners by number, and the part of the machine that each is due, in ``parts``: at most 1 together.
 
-    Parameters
-    ----------
-    shares : mapping of str to float, optional
-        Accounts and owners with their shares, numbers as of `ShareTree`; None: each of ``owners`` has an equal part.
-    newcomers : str
-        The account of owners that ``shares`` does not name: they divide its share. Empty: they have none.
-    owners : iterable of hashable, optional
-        Who has an account where ``shares`` is None; an owner of another name has none.
-
-    Attributes
-    ----------
-    parts : ndarray, shape (n,)
-        Of the owners by number; at most 1 together.
+    ``shares`` are those of a `ShareTree`; None: each of ``owners`` has an equal part, and others have no account.
+    Owners whom ``shares`` does not name divide the share of the account ``newcomers``; empty: they have none.
     """
 
     def __init__(
@@ -89,21 +78,11 @@ class Accounts:
         return place in self._shares
 
     def set_share(self, place: str, share: float) -> None:
-        """Give an account or an owner another share, or its first one.
+        """Give an account or an owner another share, or its first one, by its ``place`` in the tree, as of `ShareTree`.
 
-        Parameters
-        ----------
-        place : str
-            In the tree, as of `ShareTree`: ``"physics/"``, ``"physics/ann"``, ``"bob"``. A newcomer that gets a place
-            of its own leaves the account of newcomers.
-        share : float
-            0: no part from now on.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the share is negative or no number, an account above the place is missing, or the owner has another
-            place; nothing is changed then.
+        A newcomer that gets a place of its own leaves the account of newcomers. InvalidParameterError, and nothing is
+        changed, if the share is negative or no number, an account above the place is missing, or the owner has another
+        place.
         """
         shares = {**self._shares, place: share}
         tree = ShareTree(shares, self._newcomers)
@@ -122,20 +101,7 @@ class Accounts:
 
 
 class Turns:
-    """The use of each owner, and the order of waiting jobs by it.
-
-    Parameters
-    ----------
-    accounts : Accounts
-        Who the owners are.
-    kept : float
-        The part of use that is left a round later, in (0, 1].
-
-    Attributes
-    ----------
-    used : ndarray, shape (n,)
-        Node-rounds by number of the owner.
-    """
+    """The use of each owner, node-rounds by number, and the order of waiting jobs by it."""
 
     def __init__(self, accounts: Accounts, kept: float) -> None:
         self._accounts, self.kept = accounts, kept
@@ -156,12 +122,7 @@ class Turns:
     def order(self, owners: NDArray[np.int64], important: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the places of waiting jobs, given in order of arrival, in the order in which they are tried.
 
-        Parameters
-        ----------
-        owners : ndarray of int, shape (n,)
-            Whose each job is, by number.
-        important : ndarray, shape (n,)
-            Importance of each job; that of different owners is not compared.
+        ``owners`` are numbers; ``important`` is compared between jobs of one owner alone.
         """
         parts, used = self._accounts.parts[owners], self.used[owners]
         due = parts > 0

@@ -18,19 +18,11 @@ LEAST = 1e-9  # node-rounds: who has used nothing goes by shares
 
 
 class TurnsAnew(Generic[J]):
-    """Waiting jobs in the order in which they are tried; those known to have no room are left out.
+    """Waiting jobs, given by arrival, in the order in which they are tried; those known to have no room are left out.
 
-    One that does not start changes nobody's turn, so that leaving it out changes nothing.
-
-    Parameters
-    ----------
-    waiting : iterable of NodeJob
-        In order of arrival.
-    used, parts : ndarray, shape (n,)
-        Of the owners by number. Those without a part come last, among themselves by use. Equal ones go by number: by
-        importance, one owner's scale would move others.
-    nodes : Nodes
-        Nothing is given back to them while the jobs are tried.
+    One that does not start changes nobody's turn, so that leaving it out changes nothing; nothing is given back to
+    ``nodes`` meanwhile. ``used`` and ``parts`` are by owner; those without a part come last, among themselves by use.
+    Equal ones go by number: by importance, one owner's scale would move others.
     """
 
     def __init__(

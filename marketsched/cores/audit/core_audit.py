@@ -63,22 +63,8 @@ def audit_cores(
     """Search the policies of a cluster scenario for lies that pay, without payments and with those that fit.
 
     Every seed draws a world of its own, which is played for all of the scenario's slots; the owner of the first port
-    (or job) lies.
-
-    Parameters
-    ----------
-    scenario : Scenario, name, path or mapping
-    policies : sequence of str, optional
-        In place of the scenario's.
-    seed, search_worlds, fresh_worlds, confidence, progress
-        As in `core_lies_table`.
-    data : path, optional
-        Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
-
-    Returns
-    -------
-    Result
-        Of kind ``core-lies``: the table ``lies`` as `core_lies_table` makes it, the best of each case as summary.
+    (or job) lies. ``policies`` take the place of the scenario's. The result, of kind ``core-lies``, has the table
+    ``lies`` as `core_lies_table` makes it, and the best of each case as summary.
     """
     base = Scenario.of(scenario, kind="cluster")
     core: ClusterCore = base.cluster
@@ -128,18 +114,14 @@ def core_lies_table(cases: Sequence[AuditCase], *, progress: Progress | None = N
     """Search every case for lies, and return one row per case and family.
 
     ``progress`` is called with ``("core policy payment", plays of this case)``; ``options`` are ``seed``,
-    ``search_worlds``, ``fresh_worlds`` and ``confidence``, as in `search_core_lies`.
-
-    Returns
-    -------
-    DataFrame
-        ``core``, ``policy``, ``payment``, ``family``, ``lie`` (in words), ``best`` (whether the search took it for the
-        best of its case), ``gain_percent`` of the truthful utility with its interval (missing where payments leave
-        none that is clearly positive), ``of_value_percent``: the same gain as a share of the truthful value, a base
-        that payments do not change, with its interval, ``searched_of_value_percent`` (the gain seen in the search, as
-        a share of the same: biased upwards), ``others_percent`` (change of all others' value) with its interval,
-        ``gain``, ``truthful_utility`` and ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``,
-        ``seems_to_pay`` (its own interval lies above 0, that for all lies together does not).
+    ``search_worlds``, ``fresh_worlds`` and ``confidence``, as in `search_core_lies`. Columns: ``core``, ``policy``,
+    ``payment``, ``family``, ``lie`` (in words), ``best`` (whether the search took it for the best of its case),
+    ``gain_percent`` of the truthful utility with its interval (missing where payments leave none that is clearly
+    positive), ``of_value_percent``: the same gain as a share of the truthful value, a base that payments do not change,
+    with its interval, ``searched_of_value_percent`` (the gain seen in the search, as a share of the same: biased
+    upwards), ``others_percent`` (change of all others' value) with its interval, ``gain``, ``truthful_utility`` and
+    ``truthful_value`` (credits), ``worlds`` (fresh), ``pays``, ``seems_to_pay`` (its own interval lies above 0, that
+    for all lies together does not).
     """
     if not cases:
         raise InvalidParameterError("cases is empty: expected at least one")

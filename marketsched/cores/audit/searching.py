@@ -126,28 +126,12 @@ def search_core_lies(
     seed: Seed = 0,
     progress: Progress | None = None,
 ) -> list[ScoredLie]:
-    """Search for lies that pay an owner, and score the best of every family on fresh worlds.
+    """Search for lies that pay an owner, and score the best of every family on fresh worlds; the best of all first.
 
-    Parameters
-    ----------
-    world : callable
-        Game of a seed; the same seed must give the same game.
-    lies : iterable of CoreLie, optional
-        What to begin with; by default the grid of the game's core.
-    owner : int
-        Who lies; all others tell the truth.
-    search_worlds, fresh_worlds : int
-        Worlds to choose on, and to score on.
-    confidence : float
-        Of each interval, and of all answers whether a lie pays together.
-    progress : callable, optional
-        Called with ``("play", number of games played)``.
-
-    Returns
-    -------
-    list of ScoredLie
-        The best of all (marked ``best``; by the search, not by these scores) first, then the best of the
-        other families in the order of the search.
+    ``world`` is the game of a seed, the same for the same seed; ``lies`` are those to begin with, by default the grid
+    of the game's core; ``owner`` lies, and all others tell the truth. ``confidence`` is that of each interval, and of
+    all answers whether a lie pays together. ``progress`` is called with ``("play", number of games played)``. The best
+    of all (marked ``best``) is so by the search, not by these scores; other families follow in the order of the search.
     """
     plays = _Plays(world, owner, _seeds(seed, search_worlds + fresh_worlds), progress)
     grid = lies_for(plays.truth(0)[0].core.name) if lies is None else list(lies)

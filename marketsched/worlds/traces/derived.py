@@ -18,21 +18,11 @@ def last_days(pods: pd.DataFrame, days: float = 30.0) -> pd.DataFrame:
 
 
 def regularity(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return how regularly each recurring job is submitted.
+    """Return how regularly each recurring job of the trace ``google-jobs`` is submitted, one row each, sorted.
 
-    Jobs with ``submit_s`` 0, which were there before the trace starts, are left out.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        The table of the trace ``google-jobs``.
-
-    Returns
-    -------
-    DataFrame
-        One row per ``(user, group)``, sorted: ``user, group``; ``n_runs`` (int64, submissions);
-        ``period_s`` (median gap, seconds); ``regular_share`` (share of gaps within 10 % of the
-        period); ``deviation_s`` (median of ``|gap - period|``). NaN with fewer than two runs.
+    Jobs with ``submit_s`` 0, which were there before the trace starts, are left out. Columns: ``user, group``;
+    ``n_runs`` (int64, submissions); ``period_s`` (median gap, seconds); ``regular_share`` (share of gaps within 10 % of
+    the period); ``deviation_s`` (median of ``|gap - period|``). NaN with fewer than two runs.
     """
     runs = jobs.loc[jobs["submit_s"] > 0, ["user", "group", "submit_s"]]
     groups = runs.groupby(["user", "group"])

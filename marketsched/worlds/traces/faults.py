@@ -24,10 +24,7 @@ class Fault(NamedTuple):
 def left_out(faults: Sequence[Fault], path: Path, strict: bool) -> dict[str, int]:
     """Return the count of rows that are left out, as it stands in the notes of a log; {} if there are none.
 
-    Raises
-    ------
-    TraceError
-        With ``strict``, if there is a fault; the message names the first line.
+    With ``strict`` a fault is a TraceError; the message names the first line.
 
     Examples
     --------

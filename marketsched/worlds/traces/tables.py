@@ -33,12 +33,8 @@ MOST_GROWTH = 200  # of a gzip file; logs grow 5 to 50 times, zeros a thousand t
 def open_lines(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if it is gzip, for reading lines of bytes.
 
-    Raises
-    ------
-    MissingDataError
-        If there is no such file.
-    TraceError
-        If the gzip stream is cut short, damaged or made to fill the memory, also while it is being read.
+    MissingDataError if there is none; TraceError if the gzip stream is cut short, damaged or made to fill the memory,
+    also while it is being read.
     """
     try:
         raw = path.open("rb")
@@ -84,18 +80,10 @@ def stream_table(
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file in blocks of at most ``rows``, checked, with the dtypes of ``columns``.
 
-    The index counts the rows of the file from 0. A file without rows gives one empty block. ``plain``
-    rewrites a line whose fields are not plain ones before it is looked at. With ``any_order`` the header may name
-    the columns in another order; those of the table are in that of ``columns``.
-
-    Raises
-    ------
-    InvalidParameterError
-        If ``rows < 1``.
-    MissingDataError
-        If there is no such file.
-    TraceError
-        If the file is damaged, its header is another one, or a row is malformed.
+    The index counts the rows of the file from 0. A file without rows gives one empty block. ``plain`` rewrites a line
+    whose fields are not plain ones before it is looked at. With ``any_order`` the header may name the columns in
+    another order; those of the table are in that of ``columns``. MissingDataError if there is no such file; TraceError
+    if it is damaged, its header is another one, or a row is malformed.
     """
     if rows < 1:
         raise InvalidParameterError(f"rows = {rows}: expected at least 1 row a block")

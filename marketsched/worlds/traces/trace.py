@@ -55,20 +55,10 @@ def data_folder(folder: Source = None) -> Path:
 
 
 def _locate(source: Source, *names: str) -> Path:
-    """Return the path of a trace file.
+    """Return the path of a trace file, from the file itself or the data folder (see :func:`data_folder`).
 
-    Parameters
-    ----------
-    source : path, optional
-        The file itself, or the data folder (see :func:`data_folder`).
-    *names : str
-        Names the file goes by, the usual one first. A name that ends in ``.gz`` stands for the
-        unpacked file as well.
-
-    Raises
-    ------
-    MissingDataError
-        If there is no such folder, or none of the names in it.
+    Of the ``names`` it goes by, the usual one is first; one that ends in ``.gz`` stands for the unpacked file as well.
+    MissingDataError if there is no such folder, or none of the names in it.
     """
     if source is not None and Path(source).is_file():
         return Path(source)

@@ -67,22 +67,10 @@ class MachineScheduler(ABC):
         self._add(JobOffer(job, deadline, budget, utility, demand, limit))
 
     def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
-        """Decide on the next slot.
+        """Decide on the next slot: return by machine the label of the job that gets it, or -1; a copy.
 
-        Parameters
-        ----------
-        arriving : iterable of JobOffer
-            Jobs that come in before this slot, as if added by `add_job`.
-
-        Returns
-        -------
-        ndarray of int, shape (M,)
-            For each machine, the label of the job that gets it, or -1 if none does. The array is a copy.
-
-        Raises
-        ------
-        EventError
-            If the work of the last slot is not known yet, or the horizon is over.
+        Jobs that are ``arriving`` come in before it. EventError if the work of the last slot is not known yet, or the
+        horizon is over.
         """
         self._begin_slot(arriving)
         self._decide()

@@ -65,20 +65,11 @@ def project_general(
     tolerance: OpenShare = 1e-15,
     max_sweeps: Count = 20_000,
 ) -> _GeneralProjection:
-    """Return the solution of P5.
+    """Return the solution of P5: the point of the box [0, ``top``], by default 1, nearest to ``points`` (n_jobs, M).
 
-    Parameters
-    ----------
-    points, top : array_like of float, shape (n_jobs, M)
-        y, and the upper ends of the box, >= 0; None: 1.
-    demands : array_like of float, shape (n_jobs,) or (n_jobs, M)
-        r_j > 0; or a weight w[j,i] > 0 for every machine.
-    capacities, limits : array_like of float, shapes (M,) and (n_jobs,)
-        C_i and u_j >= 0; limits above M do not bind.
-    start : (ndarray, ndarray) or None
-        Multipliers of machines and jobs to begin with, such as those of the slot before.
-    tolerance : float
-        Gap, per unit of ``1 + sum of squares of the shares``, at which to stop; SolverError if it is not reached.
+    ``demands`` are r_j > 0, or a weight w[j,i] > 0 for every machine; limits u_j above M do not bind; ``start`` has
+    multipliers of machines and jobs to begin with, such as those of the slot before. It stops at a gap of ``tolerance``
+    per unit of ``1 + sum of squares of the shares``; SolverError if that is not reached.
 
     Examples
     --------
