@@ -76,12 +76,7 @@ class MarketLimits:
     def check_report(self, job: Hashable, sow: StatementOfWork, now: int) -> None:
         """Check a report before a mechanism takes it in, in round ``now``.
 
-        Raises
-        ------
-        InvalidReportError
-            If ``sow`` is not a statement of work, or is outside a limit.
-        EventError
-            If it is born in another round.
+        InvalidReportError if it is no statement of work, or outside a limit; EventError if it is born in another round.
         """
         check_report(job, sow, now, self.max_concurrency, self.max_duration, self.max_value, self.cluster)
 

@@ -297,22 +297,11 @@ class Mechanism(ABC):
         """Observe that ``job`` ran its last round in the round just cleared; charge it."""
 
     def withdraw(self, job: JobId, fee: float = 0.0) -> Event:
-        """Observe that the owner takes back a job that has not arrived; return the event, with what it pays.
+        """Observe that the owner takes back a job that has not arrived, and will not; return the event, with its pay.
 
-        By default nothing else changes: the job is one that never arrives, and keeps its place until the mechanism
-        lets go of it as of any such job; its owner pays the fee.
-
-        Parameters
-        ----------
-        job : hashable
-            A job in the market that has not arrived; `arrive` is not called for it afterwards.
-        fee : float
-            What the market asks for an announced job that does not come, credits, >= 0; a rule may charge otherwise.
-
-        Returns
-        -------
-        Event
-            Of kind ``withdraw``; its payment is all that the job ever pays.
+        By default nothing else changes: the job is one that never arrives, and keeps its place until the mechanism lets
+        go of it as of any such job; its owner pays the ``fee``, credits >= 0, that the market asks. A rule may charge
+        otherwise.
         """
         return Event(self.round, EventKind.WITHDRAW, job, payment=fee)
 
@@ -320,26 +309,16 @@ class Mechanism(ABC):
         """Put another report of the same birth in the place of one whose job has not arrived; no owner can call this.
 
         A mechanism that states "arrival" by ``reads_reports`` is then as if this report had been submitted. A search
-        for lies goes on from the arrival by it, once it has seen that this holds.
-
-        Raises
-        ------
-        EventError
-            If a report cannot be replaced; by default always.
-        InvalidReportError
-            If `submit` would have refused the report.
+        for lies goes on from the arrival by it, once it has seen that this holds. EventError, by default always, if a
+        report cannot be replaced; InvalidReportError if `submit` would have refused it.
         """
         raise EventError(f"restate {job!r}: {type(self).__name__} reads reports at submission")
 
     def set_share(self, place: str, share: float) -> None:
         """Give an account or an owner another share of the machine from the current round on, or its first one.
 
-        Raises
-        ------
-        EventError
-            If there are no shares, or they cannot change; by default always.
-        InvalidParameterError
-            If share or place is illegal; nothing is changed then.
+        EventError if there are no shares, or they cannot change, as by default; InvalidParameterError, and nothing is
+        changed, if share or place is illegal.
         """
         legal = "a mechanism whose shares change: credits, fair-turns"
         raise EventError(f"share of {place!r}: those of {type(self).__name__} do not change", legal=legal)
@@ -351,42 +330,19 @@ class Mechanism(ABC):
     def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
         """Play the rounds from the current one to ``until`` of a market in which every owner reports what is true.
 
-        The same as the calls of the protocol, round by round: every row of the log is equal to theirs. It goes on where
-        it stopped; once it has begun, no other call than those that only look is made.
-
-        Parameters
-        ----------
-        jobs : JobColumns
-            All jobs of the market.
-        outcomes : Outcomes
-            Filled for the rounds that are played.
-        until : int
-            The last of them.
-
-        Returns
-        -------
-        bool
-            False: this market is to be played by the protocol, and nothing was changed; the default.
+        The same as the calls of the protocol, round by round: every row of ``outcomes`` is equal to theirs. It goes on
+        where it stopped; once it has begun, no other call than those that only look is made. False, the default: this
+        market is to be played by the protocol, and nothing was changed.
         """
         return False
 
     def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> Turn | None:
-        """Return the turn of a job that arrives in the current round, of a market that `play` plays.
+        """Return the turn of a job that arrives in the current round, of a market that `play` plays; by default None.
 
         For a rule by which the outcome of a job is final at its turn, and no report changes anything before its
-        arrival: a search for lies then asks the turn what a report would get, in place of playing the market on.
-
-        Parameters
-        ----------
-        jobs, outcomes
-            Of the market, which `play` has played up to the round before; it goes on from there afterwards.
-        before : array of int
-            Rows of the jobs that arrive in this round and are served earlier.
-
-        Returns
-        -------
-        Turn or None
-            None, the default: this market shows no turns.
+        arrival: a search for lies then asks the turn what a report would get, in place of playing the market on. `play`
+        has played up to the round before, and goes on from there; ``before`` are rows of this round's jobs that are
+        served earlier.
         """
         return None
 
@@ -434,10 +390,7 @@ class Mechanism(ABC):
     def menu_at_arrival(self, job: JobId) -> object:
         """Return the menu of ``job`` when it was served, for comparison with that of another report; see `keep_menus`.
 
-        Raises
-        ------
-        EventError
-            If nothing was kept for the job; by default always.
+        EventError if nothing was kept for the job; by default always.
         """
         raise EventError(f"menu of {job!r}: {type(self).__name__} keeps no menus at arrival")
 
@@ -489,10 +442,7 @@ class Mechanism(ABC):
     def theorems(self, *, revealed: bool) -> str | None:
         """Say what is proven of a market with this mechanism, or why nothing is; None, the default: as `standing` says.
 
-        Parameters
-        ----------
-        revealed : bool
-            Whether the jobs' durations become known at their arrivals.
+        ``revealed``: the jobs' durations become known at their arrivals.
         """
         return None
 

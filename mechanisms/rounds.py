@@ -1,8 +1,7 @@
 """The bookkeeping of the protocol that every mechanism of the package shares: names, rounds, limits.
 
-In each round: submissions, then arrivals, then the round is cleared, then completions. What breaks
-this order is refused here, before anything is changed; who is served, and what it pays, is for the
-mechanisms.
+In each round: submissions, then arrivals, then the round is cleared, then completions. What breaks this order is
+refused here, before anything is changed; who is served, and what it pays, is for the mechanisms.
 """
 
 from __future__ import annotations

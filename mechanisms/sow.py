@@ -127,19 +127,9 @@ class StatementOfWork:
         patience: int | None = None,
         checkpoint: int | None = None,
     ) -> StatementOfWork:
-        """Build a statement from points each of which was checked by itself.
+        """Build a statement from points (arrival, duration, probability, signal), each of which was checked by itself.
 
-        Parameters
-        ----------
-        birth, concurrency, value, restarts, patience, checkpoint
-            As for the constructor.
-        points : sequence of (arrival, duration, probability, signal)
-            Rounds, rounds, and the fields of a legal `Requirement`.
-
-        Raises
-        ------
-        InvalidReportError
-            As the constructor, for all but single points.
+        Other arguments and errors are those of the constructor.
         """
         self = cls.__new__(cls)
         self._set(
@@ -158,23 +148,11 @@ class StatementOfWork:
         *,
         revealed: bool = True,
     ) -> StatementOfWork:
-        """Build a statement for a cluster whose job is ready in a known round.
+        """Build a statement for a cluster whose job is ready in the round ``arrival``.
 
-        Parameters
-        ----------
-        birth, value, shapes
-            As for the constructor; at least one shape.
-        arrival : int
-            The round in which it is ready.
-        probabilities : sequence of float
-            Of each case of the law, as many as the shapes have durations on a kind.
-        revealed : bool
-            True: the platform sees at arrival which case it is. False: it does not.
-
-        Raises
-        ------
-        InvalidReportError
-            As the constructor.
+        ``probabilities`` has one entry for each case of the law, as many as the shapes have durations on a kind;
+        ``revealed``: the platform sees at arrival which case it is. Other arguments and errors are those of the
+        constructor.
 
         Examples
         --------
@@ -211,25 +189,10 @@ class StatementOfWork:
         patience: int | None = None,
         checkpoint: int | None = None,
     ) -> StatementOfWork:
-        """Build a statement from columns; the fast way for large laws.
+        """Build a statement from columns, one entry a point; the fast way for large laws.
 
-        Parameters
-        ----------
-        birth, concurrency, value
-            As for the constructor.
-        arrivals, durations : array_like of int, shape (n_points,)
-            Rounds.
-        probabilities : array_like of float, shape (n_points,)
-            Probability of each point.
-        revealed : bool
-            True: the signal is the duration. False: there is no signal.
-        restarts, patience, checkpoint
-            As for the constructor.
-
-        Raises
-        ------
-        InvalidReportError
-            As the constructor.
+        ``revealed``: the signal is the duration; else there is none. Other arguments and errors are those of the
+        constructor.
         """
         a, d = as_rounds("arrivals", arrivals), as_rounds("durations", durations)
         p = as_probabilities(probabilities)
@@ -260,17 +223,8 @@ class StatementOfWork:
     def moved(self, birth: int, value: ValueCurve) -> StatementOfWork:
         """Return the same report born in another round: arrivals move with the birth, the curve is given.
 
-        Nothing of the law is kept twice: its arrivals are computed whenever the law is read.
-
-        Parameters
-        ----------
-        birth, value
-            As for the constructor.
-
-        Raises
-        ------
-        InvalidReportError
-            If the birth or an arrival is out of range, or the curve is none.
+        Nothing of the law is kept twice: its arrivals are computed whenever the law is read. InvalidReportError if the
+        birth or an arrival is out of range, or the curve is none.
 
         Examples
         --------

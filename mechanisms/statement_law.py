@@ -1,9 +1,8 @@
 r"""Prior knowledge about a job: a law :math:`F_j` over statements of work.
 
-The stochastic variant (docs/mathematics.md, Section 8) knows for each job a finite mixture of
-statements, jobs independent of each other. The birth round belongs to the job, not to the draw: if
-births moved with what is reported, the order of submissions would tell about the reports, and the
-guarantee would be lost (gap G5).
+The stochastic variant (docs/mathematics.md, Section 8) knows for each job a finite mixture of statements, jobs
+independent of each other. The birth round belongs to the job, not to the draw: if births moved with what is reported,
+the order of submissions would tell about the reports, and the guarantee would be lost (gap G5).
 """
 
 from __future__ import annotations

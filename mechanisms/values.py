@@ -147,12 +147,6 @@ class TableValue(_Curve):
         """Return the first completion after ``first`` that is worth more than the one before it; None: there is none.
 
         The one before is then not listed, hence worth 0.
-
-        Examples
-        --------
-        >>> table = TableValue({4: 8.0, 5: 6.5})
-        >>> table.rises_at(3), table.rises_at(4)
-        (4, None)
         """
         rises = (t for t, v in self.values.items() if t > first and v > 0 and t - 1 not in self.values)
         return next(rises, None)

@@ -1,10 +1,9 @@
 r"""Markets made of the recurring jobs of the Google trace: recorded runs become statements of work.
 
-A recurring job is a ``(user, group)`` with at least 20 submissions in the trace, 80 % of its gaps
-within 10 % of their median, and a 95 % run of at most 4 h. (This choice looks at the whole trace;
-every prediction looks only at the past.) Each of its runs that is announced inside the window
-becomes a statement by :mod:`marketsched.worlds.prediction`, and the recorded run is what really
-happens. Round 1 begins ``first_day`` days after the trace's time 0.
+A recurring job is a ``(user, group)`` with at least 20 submissions in the trace, 80 % of its gaps within 10 % of their
+median, and a 95 % run of at most 4 h. (This choice looks at the whole trace; every prediction looks only at the past.)
+Each of its runs that is announced inside the window becomes a statement by :mod:`marketsched.worlds.prediction`, and
+the recorded run is what really happens. Round 1 begins ``first_day`` days after the trace's time 0.
 
 Requests and values are in part a model, not data: see
 :mod:`marketsched.worlds.demand` and :mod:`marketsched.worlds.owners`.

@@ -11,9 +11,8 @@ curves keep their rounds. At the beginning of the window not all of those runs a
 * one that is announced but has not come has the likeliest case of what was announced and is still
   possible, whether or not it will ever come; if none is, it is left out.
 
-So events in the window or later are never used. Two things are taken
-to be known as in the market itself: which recurring jobs there are (chosen by the whole trace), and
-what each of them asks for and is worth.
+So events in the window or later are never used. Two things are taken to be known as in the market itself: which
+recurring jobs there are (chosen by the whole trace), and what each of them asks for and is worth.
 """
 
 from __future__ import annotations

@@ -122,11 +122,6 @@ class Workload:
         """Return the nodes, at least 1, on which these jobs come closest to a load.
 
         That is the load a run reports: the work over the node-rounds until the last birth.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the load is not above 0.
         """
         return max(1, round(self.work / (load * self.table.last_birth)))
 
@@ -186,9 +181,8 @@ def laws_of_draws(draws: Iterable[Iterable[Job]]) -> list[StatementLaw]:
 def certain_laws(workload: Workload) -> list[StatementLaw]:
     """Return one law per job, under which its true statement of work is known for certain.
 
-    The most favourable knowledge there can be: what a mechanism earns with it bounds what it would
-    earn with laws that leave something open. (What really happens is still drawn from each
-    statement's own law.)
+    The most favourable knowledge there can be: what a mechanism earns with it bounds what it would earn with laws that
+    leave something open. (What really happens is still drawn from each statement's own law.)
     """
     return [StatementLaw.of(job.truth) for job in workload.jobs]
 

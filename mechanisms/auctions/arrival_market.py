@@ -104,17 +104,9 @@ class ArrivalMarket(Rounds):
 
     @abstractmethod
     def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
-        """Return what becomes of each waiting job when the current round is cleared.
+        """Return by waiting job, in order of (arrival, submission), what becomes of it as the round is cleared.
 
-        Parameters
-        ----------
-        waiting : sequence of WaitingJob
-            Ready jobs without a start, in order of (arrival, submission).
-
-        Returns
-        -------
-        sequence of int or None
-            Its first round, this one or later; `NOT_YET`: it waits on; None: it is dropped.
+        Its first round, this one or later; `NOT_YET`: it waits on; None: it is dropped.
         """
 
     @abstractmethod
@@ -127,30 +119,12 @@ class ArrivalMarket(Rounds):
         return sum(x.width for x in self._running.values())
 
     def submit(self, job: JobId, sow: StatementOfWork, owner: Hashable = None) -> LaunchPlan:
-        """Take a report born in the current round.
+        """Take a report born in the current round; without an ``owner`` the job is an owner of its own.
 
-        Parameters
-        ----------
-        job : hashable
-            Its name.
-        sow : StatementOfWork
-            The report.
-        owner : hashable, optional
-            Whose job it is; None: an owner of its own.
-
-        Returns
-        -------
-        LaunchPlan
-            One case per (arrival, signal) of the report, all without a start, and utility 0:
-            nothing is promised before a job arrives.
-
-        Raises
-        ------
-        EventError
-            If the market is over, a job of this name was submitted before, the birth is not the
-            current round, or a job has already arrived in it.
-        InvalidReportError
-            If the report is outside the announced limits, or the owner has no hashable name.
+        The plan has one case per (arrival, signal) of the report, all without a start, and utility 0: nothing is
+        promised before a job arrives. EventError if the market is over, a job of this name was submitted before, the
+        birth is not the current round, or a job has already arrived in it; InvalidReportError if the report is outside
+        the announced limits, or the owner has no hashable name.
         """
         self._check_submission(job, sow)
         if not is_hashable(owner):
@@ -164,15 +138,7 @@ class ArrivalMarket(Rounds):
         return Offer(_NothingPlanned(job, sow))
 
     def restate(self, job: JobId, sow: StatementOfWork) -> None:
-        """Put another report in the place of one whose job has not arrived.
-
-        Raises
-        ------
-        EventError
-            If the job is not in the market, or has arrived.
-        InvalidReportError
-            If the report is outside the announced limits.
-        """
+        """Put another report in the place of one whose job has not arrived; see `Mechanism.restate`."""
         x = self._jobs.get(job)
         if x is None or x.arrival != NOT_YET:
             raise EventError(f"restate {job!r}: expected a job that was submitted and has not arrived")
@@ -182,10 +148,7 @@ class ArrivalMarket(Rounds):
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that ``job`` is ready in the current round; it is served when the round is cleared.
 
-        Raises
-        ------
-        EventError
-            If the market is over, the job is unknown, or it arrived before.
+        EventError if the market is over, the job is unknown, or it arrived before.
         """
         self._take_arrival(job, signal)
         x = self._jobs[job]
@@ -203,12 +166,7 @@ class ArrivalMarket(Rounds):
     def advance(self) -> list[Event]:
         """Clear the current round and move to the next; return drops, evictions, then starts.
 
-        A job that has run for all the rounds it may is evicted.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
+        A job that has run for all the rounds it may is evicted. EventError if the last round was cleared before.
         """
         self._check_open("advance")
         now = self._round
@@ -260,11 +218,8 @@ class ArrivalMarket(Rounds):
     def pass_rounds(self, until: int, ahead: int = 1) -> NDArray[np.float64] | None:
         """Let the rounds before ``until`` go by, of which `unchanged_until` says that nothing moves in them.
 
-        Returns
-        -------
-        ndarray of float, shape (n_rounds, ahead), or None
-            The prices of each round and of those ahead as they stood in it, credits per node and round; None: the rule
-            has none.
+        Returns the prices of each round and of those ``ahead`` as they stood in it, credits per node and round; None:
+        the rule has none.
         """
         first, self._round, self._any_arrival = self._round, until, False
         prices = self.slot_prices(first, until - first + ahead - 1)
@@ -284,26 +239,14 @@ class ArrivalMarket(Rounds):
         return self.runs(x)
 
     def complete(self, job: JobId) -> Event:
-        """Observe that ``job`` ran its last round in the round just cleared; charge it.
-
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
+        """Observe that ``job`` ran its last round in the round just cleared, and charge it; else EventError."""
         x = self._jobs.get(job) if is_hashable(job) else None
         if x is None or not self.runs(x):
             raise self._did_not_run(job)
         return Event(self._round - 1, EventKind.COMPLETE, job, self._round, self.end(x))
 
     def close(self) -> list[Event]:
-        """Remove every job still in the market after the last round, most recently submitted first.
-
-        Raises
-        ------
-        EventError
-            If rounds are left.
-        """
+        """Remove every job left after the last round, most recently submitted first; EventError if rounds are left."""
         self._check_closing()
         events = [
             Event(self.horizon, kind, x.job, payment=self.charge_unfinished(x))

@@ -1,10 +1,9 @@
 """First come, first served at a flat price on realised jobs, all at once.
 
-The rule of `marketsched.mechanisms.auctions.first_come`, compiled: what the same jobs would have been
-worth without any mechanism, at price 0 or at the best price in hindsight. Once for one who knows every
-duration (`first_come_welfare`); and once with durations as the market reveals them (`first_come_served`),
-where a hidden one makes its job wait for nodes and decide by its own law. Where all are revealed, the
-two agree; where they are hidden, the first cannot be run.
+The rule of `marketsched.mechanisms.auctions.first_come`, compiled: what the same jobs would have been worth without any
+mechanism, at price 0 or at the best price in hindsight. Once for one who knows every duration (`first_come_welfare`);
+and once with durations as the market reveals them (`first_come_served`), where a hidden one makes its job wait for
+nodes and decide by its own law. Where all are revealed, the two agree; where they are hidden, the first cannot be run.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ from marketsched.mechanisms.mechanism import Standing
 class PayAsBid(RoundAuction):
     """Each round the highest bids per node-round win; who completes pays the value it declared.
 
-    Truth-telling earns nothing at all, so any owner gains by declaring less (`RoundAuction` has the
-    rest of the rules).
+    Truth-telling earns nothing at all, so any owner gains by declaring less (`RoundAuction` has the rest of the rules).
 
     Examples
     --------

@@ -1,11 +1,10 @@
 r"""Auctions held afresh in every round: the frame that spot, pay-as-bid and VCG share.
 
-In each round the free nodes are offered to the jobs that are ready and wait. A waiting job's bid is
-what it declares a start in this round to be worth, :math:`V(\tau + d)`; durations hidden: the
-expected worth, by its own law given arrival and signal. Winners start at once and keep their nodes
-until they complete; losers wait and bid again, and are dropped once no later start is worth anything.
-No job is evicted for another. What a winner pays is settled by the rule of the auction and
-charged when it completes.
+In each round the free nodes are offered to the jobs that are ready and wait. A waiting job's bid is what it declares a
+start in this round to be worth, :math:`V(\tau + d)`; durations hidden: the expected worth, by its own law given arrival
+and signal. Winners start at once and keep their nodes until they complete; losers wait and bid again, and are dropped
+once no later start is worth anything. No job is evicted for another. What a winner pays is settled by the rule of the
+auction and charged when it completes.
 
 The auctioneer is short-sighted: it maximises what starts now, whatever comes later. That makes even
 the best rule truthful within a round only; `audit` measures what waiting, or hurrying, can gain.
@@ -150,9 +149,8 @@ def _coming(x: WaitingJob, now: int) -> NDArray[np.float64]:
 def by_density(bids: Bids, free: int) -> tuple[list[int], float]:
     """Return who wins if the highest bids per node-round are served first, and the highest one that lost.
 
-    A bid that does not fit any more is passed over, and the next lower one may still fit. Equal
-    bids: the earlier submission first. The highest losing bid is in credits per node-round, 0 if
-    all win.
+    A bid that does not fit any more is passed over, and the next lower one may still fit. Equal bids: the earlier
+    submission first. The highest losing bid is in credits per node-round, 0 if all win.
     """
     density = bids.worth / (bids.nodes * bids.rounds)
     winners, lost = [], 0.0

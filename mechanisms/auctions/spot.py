@@ -14,10 +14,9 @@ from marketsched.mechanisms.mechanism import Standing
 class Spot(RoundAuction):
     """Each round the highest bids per node-round win, at one price: the highest bid that lost.
 
-    The price of the round of its start holds for a job's whole run. It never exceeds a winner's own
-    bid, unless wider bids above it did not fit: then a winner below the losing bid pays its own bid
-    (`RoundAuction` has the rest of the rules). With jobs of one node and one round this is the
-    uniform (k+1)-st price auction, truthful within the round.
+    The price of the round of its start holds for a job's whole run. It never exceeds a winner's own bid, unless wider
+    bids above it did not fit: then a winner below the losing bid pays its own bid (`RoundAuction` has the rest of the
+    rules). With jobs of one node and one round this is the uniform (k+1)-st price auction, truthful within the round.
 
     Examples
     --------

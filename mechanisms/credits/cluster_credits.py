@@ -153,13 +153,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         return {"purses": purses, "upgrades": self._upgrades_by_column(PoolUpgrade)}
 
     def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
+        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts."""
         self._check_open("advance")
         now = self._round
         events = self._depart(now)

@@ -157,13 +157,7 @@ class ClusterOffers(NodesMarket[Offered]):
         return announced_and_happened(self.rates.posted, self._figures) | self._counts
 
     def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
+        """Clear the current round and move to the next; return what leaves, runs that are taken back, then starts."""
         self._check_open("advance")
         now = self._round
         events = self._depart(now)

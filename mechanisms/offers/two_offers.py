@@ -20,10 +20,9 @@ of equal ones the most patient, then the spare one. Entry and rate are kept. A r
 Of what a present job reported, only its nodes move any other job (with `counts_saved` also its checkpoints): so, its
 entry and these given, no report moves its path, and inside an entry the truth about value, law and deadline is optimal
 ex post. Between the entries it is optimal if the announced odds are believed (docs/mathematics.md). Payment is on
-completion alone, at most the value.
-A job whose duration is revealed gets an entry of the calendar of `marketsched.mechanisms.bid_price`; regular
-jobs then start where their nodes are free for ``max_duration`` rounds beside what is booked, and spare runs make room
-for what is booked.
+completion alone, at most the value. A job whose duration is revealed gets an entry of the calendar of
+`marketsched.mechanisms.bid_price`; regular jobs then start where their nodes are free for ``max_duration`` rounds
+beside what is booked, and spare runs make room for what is booked.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """LIFO eviction: which jobs an overload removes (Algorithm 1, step 5, and the variant of Section 15.3).
 
-The rule of the paper takes the most recently submitted *active* job, started or not, arrived or
-not, until the load fits; jobs that are not part of the load can be cancelled on the way. The
-``running`` variant takes only jobs counted in this round's load. Either way a job's fate depends on
-jobs submitted earlier alone (Lemma 3.1).
+The rule of the paper takes the most recently submitted *active* job, started or not, arrived or not, until the load
+fits; jobs that are not part of the load can be cancelled on the way. The ``running`` variant takes only jobs counted in
+this round's load. Either way a job's fate depends on jobs submitted earlier alone (Lemma 3.1).
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 r"""Relaxed algorithms that price single slots: Algorithm 3 (exponential prices) and fixed prices.
 
-In the relaxed problem supply binds in expectation. A task of weight ``w`` that occupies ``c`` nodes
-in rounds ``s .. s+d-1`` adds ``w c`` to the committed expected usage :math:`Y_t` of these slots and
-pays ``w p(s,c,d)``, with
+In the relaxed problem supply binds in expectation. A task of weight ``w`` that occupies ``c`` nodes in rounds ``s ..
+s+d-1`` adds ``w c`` to the committed expected usage :math:`Y_t` of these slots and pays ``w p(s,c,d)``, with
 
 .. math:: p(s,c,d) = c \sum_{t=s}^{s+d-1} p_t, \qquad p_t = r(Y_t).
 
-Both algorithms are menu-based and receptive (Section 5): they announce a menu, and record any plan that they are
-given.
+Both algorithms are menu-based and receptive (Section 5): they announce a menu, and record any plan that they are given.
 """
 
 from __future__ import annotations
@@ -96,13 +94,7 @@ class ExponentialPricing:
                 Finite("(0, inf)").check(f"pricing.{name}", end)
 
     def open(self, supply: float, limits: MarketLimits) -> SlotPricing:
-        """Start the algorithm with relaxed supply ``supply`` (C'), nodes.
-
-        Raises
-        ------
-        InvalidParameterError
-            If the ends of the curve are out of order, or C' is not above c_max.
-        """
+        """Start the algorithm with relaxed supply C', nodes; it has to be above c_max, and ceilings above floors."""
         floor, ceiling = price_ends(
             limits.max_concurrency,
             limits.max_duration,

@@ -1,8 +1,7 @@
 r"""The constants of the theorems, one small function each (docs/mathematics.md, sections 3 to 9).
 
-`guarantees` puts them together. Symbols: ``C`` nodes, ``c_max`` largest concurrency, ``D_max``
-largest duration, ``S`` largest delay, ``V_max`` largest value, ``eps`` capacity slack; values lie in
-{0} u [1, V_max].
+`guarantees` puts them together. Symbols: ``C`` nodes, ``c_max`` largest concurrency, ``D_max`` largest duration, ``S``
+largest delay, ``V_max`` largest value, ``eps`` capacity slack; values lie in {0} u [1, V_max].
 
 **What is proven.** With *durations revealed* (the signal seen at arrival determines the duration):
 everything here. With *durations hidden* only the sampling size (28), the failure bounds (15)-(18),

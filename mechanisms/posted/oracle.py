@@ -311,12 +311,11 @@ class MonteCarloOracle(FailureOracle):
     def statistics(self) -> dict[str, Any]:
         """Return the measured bias: means of (estimate - fresh estimate), so negative is optimistic.
 
-        ``bias`` is taken at the planned launches. It contains what any choice among noisy estimates
-        brings, on fresh paths too: a start looks better than it is because it was chosen.
-        ``bias_table`` is taken over the whole table a plan was chosen from, and so shows what keeping
-        the paths does. ``..._half_width`` are half widths of 95 % intervals over the ``bias_probes``
-        probes of this run (normal approximation; NaN below two). Probes of kept paths share noise:
-        compare runs with different seeds for a firm statement.
+        ``bias`` is taken at the planned launches. It contains what any choice among noisy estimates brings, on fresh
+        paths too: a start looks better than it is because it was chosen. ``bias_table`` is taken over the whole table a
+        plan was chosen from, and so shows what keeping the paths does. ``..._half_width`` are half widths of 95 %
+        intervals over the ``bias_probes`` probes of this run (normal approximation; NaN below two). Probes of kept
+        paths share noise: compare runs with different seeds for a firm statement.
         """
         found = np.array(self._differences).reshape(-1, 2)
         n = len(found)

@@ -1,10 +1,9 @@
 """An oracle that copies of a market share until one of them must change it.
 
-A copy of a market is made for each lie that a search tries. What most of them ask of the oracle is one table of
-failure probabilities; that it follows the jobs from then on serves estimates that are never made. So a copy shares
-the oracle, reads from it what it can, and lists the updates that its own oracle would need. Only when an estimate
-needs it does the copy make its own oracle, and apply these updates in the same order: estimates are the same
-ones.
+A copy of a market is made for each lie that a search tries. What most of them ask of the oracle is one table of failure
+probabilities; that it follows the jobs from then on serves estimates that are never made. So a copy shares the oracle,
+reads from it what it can, and lists the updates that its own oracle would need. Only when an estimate needs it does the
+copy make its own oracle, and apply these updates in the same order: estimates are the same ones.
 """
 
 from __future__ import annotations

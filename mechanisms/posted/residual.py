@@ -38,9 +38,8 @@ SETTLE, ARRIVE = 2, 3  # why a law was narrowed: nothing happened in the round b
 class ResidualJob:
     """One earlier active job: its outcomes, and the range ``low .. high - 1`` still possible.
 
-    Outcome ``i`` occupies rounds ``firsts[i] .. lasts[i]``; ``firsts[i] = -1``: it does not run.
-    ``may_never`` tells that the job may still never arrive. ``exhausted``: it outlived its law, so
-    ``d = D_max`` is assumed.
+    Outcome ``i`` occupies rounds ``firsts[i] .. lasts[i]``; ``firsts[i] = -1``: it does not run. ``may_never`` tells
+    that the job may still never arrive. ``exhausted``: it outlived its law, so ``d = D_max`` is assumed.
     """
 
     __slots__ = (

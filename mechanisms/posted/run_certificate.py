@@ -2,11 +2,10 @@ r"""The certificate of a run from its reports alone: the run-time form of (22).
 
 .. math:: OPT_{rel}(J')/2 \le \sum_{j \in J'} u_j + C' \sum_t (\hat p_t - r(0))           \qquad (22)
 
-with final prices :math:`\hat p` and relaxed utilities :math:`u_j`. It needs a price floor of at
-most half the smallest value per node-round of any job, and a hard cap that took no start of positive
-utility from a job of J'. Where durations are hidden, :math:`OPT_{rel}` is the best over launch plans
-(12), which do not see them either: the best schedule in hindsight can be worth more (gap G3). Valid
-but loose; the dual bound (29) is the figure to look at.
+with final prices :math:`\hat p` and relaxed utilities :math:`u_j`. It needs a price floor of at most half the smallest
+value per node-round of any job, and a hard cap that took no start of positive utility from a job of J'. Where durations
+are hidden, :math:`OPT_{rel}` is the best over launch plans (12), which do not see them either: the best schedule in
+hindsight can be worth more (gap G3). Valid but loose; the dual bound (29) is the figure to look at.
 """
 
 from __future__ import annotations

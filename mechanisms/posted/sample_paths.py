@@ -1,8 +1,7 @@
 """The store behind the Monte Carlo oracle: paths, their loads, and the active jobs' laws.
 
-One slot per active job; the laws of all slots lie one after the other in shared arrays, so that a
-kernel handles many jobs in one call. See :mod:`marketsched.mechanisms.posted.path_kernels` for what
-a path is and how it is kept true.
+One slot per active job; the laws of all slots lie one after the other in shared arrays, so that a kernel handles many
+jobs in one call. See :mod:`marketsched.mechanisms.posted.path_kernels` for what a path is and how it is kept true.
 """
 
 from __future__ import annotations

@@ -5,11 +5,10 @@ supply :math:`C' = (1-\epsilon) C`) and of failure probabilities (from an oracle
 threshold :math:`\theta`). The mechanism plans on the owner's behalf, forces the plan on the relaxed
 algorithm, and later starts, evicts (most recent submission first) and charges.
 
-Theorem T (truthfulness) and Theorem 4.1 (welfare, at a capacity as in (19)) hold for durations
-revealed at arrival, when the others report truly, births are taken as given (G2), and estimates keep
-(7): an exact oracle, or paths drawn afresh for each submission; kept paths are measured, not proven.
-With hidden durations the mechanism runs, but over-declaring the concurrency can pay (gap G1); only
-bound (8) is proven then. Equation numbers: docs/mathematics.md.
+Theorem T (truthfulness) and Theorem 4.1 (welfare, at a capacity as in (19)) hold for durations revealed at arrival,
+when the others report truly, births are taken as given (G2), and estimates keep (7): an exact oracle, or paths drawn
+afresh for each submission; kept paths are measured, not proven. With hidden durations the mechanism runs, but
+over-declaring the concurrency can pay (gap G1); only bound (8) is proven then. Equation numbers: docs/mathematics.md.
 
 References
 ----------
@@ -148,13 +147,8 @@ class PostedPriceMechanism(Rounds):
     def submit(self, job: JobId, sow: StatementOfWork) -> LaunchPlan:
         """Take a report, plan it at the current menu, and follow it from now on.
 
-        Raises
-        ------
-        InvalidReportError
-            If the report breaks the announced limits.
-        EventError
-            If the name was used before, the birth is not the current round, an arrival of this
-            round was already observed, or the market has closed.
+        InvalidReportError if the report breaks the announced limits. EventError if the name was used before, the birth
+        is not the current round, an arrival of this round was already observed, or the market has closed.
         """
         self._check_submission(job, sow)
         law = sow.law
@@ -169,8 +163,7 @@ class PostedPriceMechanism(Rounds):
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
         """Return the plan that `submit` would return now, with prices and failure probabilities of its runs.
 
-        Nothing is changed: draws that precede an estimate are made in a copy of the oracle. Errors as of
-        `submit`.
+        Nothing is changed: draws that precede an estimate are made in a copy of the oracle. Errors as of `submit`.
         """
         choice, failures = self._previewed(job, sow)
         runs = tuple(self._planner.runs(sow, self._round, choice, failures))
@@ -195,10 +188,7 @@ class PostedPriceMechanism(Rounds):
     def arrive(self, job: JobId, signal: Signal = None) -> None:
         """Observe that a job became ready in this round; one that its law lacks drops it. Ignored if it was cancelled.
 
-        Raises
-        ------
-        EventError
-            If the job is unknown or arrived before, or the market has closed.
+        EventError if the job is unknown or arrived before, or the market has closed.
         """
         self._take_arrival(job, signal)
         active = self._active.get(job)
@@ -208,13 +198,7 @@ class PostedPriceMechanism(Rounds):
         self._arriving.append(active)
 
     def advance(self) -> list[Event]:
-        """Clear the current round: drops, removals (LIFO), starts; then move to the next.
-
-        Raises
-        ------
-        EventError
-            If the last round is already cleared.
-        """
+        """Clear the current round: drops, removals (LIFO), starts; then move to the next. EventError after the last."""
         self._check_open("advance")
         now = self._round
         events = self._settle_arrivals()
@@ -236,13 +220,7 @@ class PostedPriceMechanism(Rounds):
         return events
 
     def complete(self, job: JobId) -> Event:
-        """Observe that a job ran its last round in the round just cleared; charge its menu price.
-
-        Raises
-        ------
-        EventError
-            If the job is not running.
-        """
+        """Observe that a job ran its last round in the round just cleared; charge its menu price; else EventError."""
         active = self._running.get(job) if is_hashable(job) else None
         if active is None:
             raise self._did_not_run(job)
@@ -260,13 +238,7 @@ class PostedPriceMechanism(Rounds):
         return float(active.submission.quote.price(active.start, rounds))
 
     def close(self) -> list[Event]:
-        """Evict or cancel every job left after the horizon, most recent submission first.
-
-        Raises
-        ------
-        EventError
-            If rounds are left.
-        """
+        """Evict or cancel every job left, most recent submission first; EventError if rounds are left."""
         self._check_closing()
         left = list(reversed(self._active.values()))
         for active in left:
@@ -294,10 +266,7 @@ class PostedPriceMechanism(Rounds):
     def inspect(self) -> Inspection:
         """Return all that a report submitted now would meet, for audits; nothing is recorded, no path is used up.
 
-        Raises
-        ------
-        EventError
-            If no report is accepted now: an arrival of this round was observed, or the market has closed.
+        EventError if no report is accepted now: an arrival of this round was observed, or the market has closed.
         """
         self._check_open("inspect")
         if self._any_arrival:

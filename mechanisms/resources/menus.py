@@ -8,8 +8,7 @@ its booking is stopped. Where its duration d_i is known by its law q_i alone, th
 
 with a public share phi of what is booked and not used. The job gets the entry of largest surplus for which a placement
 exists: the earliest among equals, then the pool named first (those last that have devices for which the job does not
-ask), then the shape named first, then the shortest; and none
-unless its surplus exceeds 1e-12.
+ask), then the shape named first, then the shortest; and none unless its surplus exceeds 1e-12.
 """
 
 from __future__ import annotations

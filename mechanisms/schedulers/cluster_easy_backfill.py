@@ -109,13 +109,7 @@ class ClusterEasyBackfill(WallTimeMarket):
         return order == "class"
 
     def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
+        """Clear the current round and move to the next; return what leaves, then starts."""
         self._check_open("advance")
         now = self._round
         events = self._depart(now) + self._admit(now)

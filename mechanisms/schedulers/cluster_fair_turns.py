@@ -100,13 +100,7 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
         self.turns = Turns(self.accounts, Unit.of(round_seconds).kept(KEPT) if kept is None else kept)
 
     def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, then starts.
-
-        Raises
-        ------
-        EventError
-            If the last round was cleared before.
-        """
+        """Clear the current round and move to the next; return what leaves, then starts."""
         self._check_open("advance")
         now = self._round
         events = self._depart(now) + self._admit(now)

@@ -41,11 +41,10 @@ Gain = Literal["mixed", "linear", "log", "reciprocal", "poly"]
 class _DrawnFamily(Strict):
     """What the larger families have in common: their size, and the coefficients of gain and overhead.
 
-    ``contention`` multiplies what jobs ask for. ``gain`` is the utility of every resource on every
-    instance, OgaSched (27), ``mixed``: drawn for each of them. ``alpha`` and ``overhead`` (beta) are
-    the ranges that these coefficients are drawn from. ``weights`` is the range of w_l^k, by which a job type's gain
-    of a type is multiplied (None: 1). With ``joint`` gains are of the total of all instances, OgaSched (5), with the
-    utilities of the first.
+    ``contention`` multiplies what jobs ask for. ``gain`` is the utility of every resource on every instance, OgaSched
+    (27), ``mixed``: drawn for each of them. ``alpha`` and ``overhead`` (beta) are the ranges that these coefficients
+    are drawn from. ``weights`` is the range of w_l^k, by which a job type's gain of a type is multiplied (None: 1).
+    With ``joint`` gains are of the total of all instances, OgaSched (5), with the utilities of the first.
     """
 
     ports: Count = 10
@@ -88,8 +87,7 @@ class _Published(_DrawnFamily):
 class _PaiMix(_DrawnFamily):
     """Machines drawn in the mix of the Alibaba PAI cluster; jobs ask for shares of such machines.
 
-    Needs no data file. ``share`` is the range of the shares. Memory is counted in units of
-    ``memory_unit_gib``.
+    Needs no data file. ``share`` is the range of the shares. Memory is counted in units of ``memory_unit_gib``.
     """
 
     kind: Literal["pai-mix"]
@@ -121,9 +119,8 @@ class _SmallInteger(Strict):
 class Recorded(_DrawnFamily):
     """Recorded machines as instances, the most common types of recorded pods as ports.
 
-    ``instances`` machines are drawn without replacement. A port may use a machine that could run one
-    of its pods alone, and of these a random ``reach``. Memory is counted in units of
-    ``memory_unit_gib``.
+    ``instances`` machines are drawn without replacement. A port may use a machine that could run one of its pods alone,
+    and of these a random ``reach``. Memory is counted in units of ``memory_unit_gib``.
     """
 
     kind: Literal["recorded"]

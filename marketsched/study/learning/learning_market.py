@@ -86,12 +86,8 @@ class LearningMarket(OwnersModel):
     def step(self) -> None:
         """Play one day: owners choose, the day is played, owners learn, and all is noted.
 
-        Raises
-        ------
-        EventError
-            If the last day was played.
-        InvalidReportError, MechanismFault
-            If a report is refused, or the mechanism at fault.
+        EventError after the last day; InvalidReportError or MechanismFault if a report is refused, or the mechanism at
+        fault.
         """
         if self.episode >= self._last:
             raise EventError(f"day {self.episode + 1} lies beyond the last, {self._last}: the run is over")

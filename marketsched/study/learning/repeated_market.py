@@ -1,10 +1,9 @@
 """A market that is held every day anew: the same owners, each day with jobs of that day.
 
-A *day* is a whole market, from its first round to its horizon: what jobs the owners have, and what
-happens to them. It depends on no report, so a day can be played again with another report of
-one owner and everything else as it was: what comes out is a *counterfactual* utility, the thing that
-full information learners see and that regret is made of. A replay begins where the owner has its
-turn, on a copy of the market as it was then.
+A *day* is a whole market, from its first round to its horizon: what jobs the owners have, and what happens to them. It
+depends on no report, so a day can be played again with another report of one owner and everything else as it was: what
+comes out is a *counterfactual* utility, the thing that full information learners see and that regret is made of. A
+replay begins where the owner has its turn, on a copy of the market as it was then.
 
 Owners submit once, at birth; a job that is dropped does not come back here.
 """

@@ -77,10 +77,7 @@ class LearningRun:
     def average_gains(self, first: int = 1) -> pd.DataFrame:
         """Return :math:`g_{ik}` over measured episodes from ``first`` on: owner, report, gain, episodes.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no episode from ``first`` on was measured.
+        InvalidParameterError if none of them was measured.
         """
         chosen = self.measured >= first
         if not chosen.any():

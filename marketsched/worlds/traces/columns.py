@@ -17,10 +17,9 @@ _TIMES = {TIME_FORMAT: "a time YYYY-MM-DD HH:MM:SS", MINUTES: "a time YYYY-MM-DD
 class Column:
     """One column of a file.
 
-    ``dtype`` is a NumPy integer or floating dtype, ``"str"`` or ``"datetime64[s]"``; numbers lie in
-    ``[low, high]``. In a column that is not ``required`` an empty field is NaN (or an empty word);
-    such a column is floating or text. ``time_format`` is that of a column of times, to the second or to
-    the minute.
+    ``dtype`` is a NumPy integer or floating dtype, ``"str"`` or ``"datetime64[s]"``; numbers lie in ``[low, high]``. In
+    a column that is not ``required`` an empty field is NaN (or an empty word); such a column is floating or text.
+    ``time_format`` is that of a column of times, to the second or to the minute.
     """
 
     name: str

@@ -1,10 +1,9 @@
 """Standard Workload Format of the Parallel Workloads Archive: logs of HPC machines.
 
 18 blank-separated numbers a line, -1 = not known; lines that begin with ``;`` are the header. Some logs have fields of
-their own behind the 18: they are passed over.
-Source of the two logs: the archive of D. Feitelson, Hebrew University, free use with an
-acknowledgement. The workload log from the NASA Ames iPSC/860 was graciously provided by Bill
-Nitzberg; the one from the HPC2N cluster (Seth) by Ake Sandgren.
+their own behind the 18: they are passed over. Source of the two logs: the archive of D. Feitelson, Hebrew University,
+free use with an acknowledgement. The workload log from the NASA Ames iPSC/860 was graciously provided by Bill Nitzberg;
+the one from the HPC2N cluster (Seth) by Ake Sandgren.
 """
 
 from __future__ import annotations

@@ -112,24 +112,10 @@ class Trace:
         return _locate(source, *self.files)
 
     def read(self, source: Source = None) -> pd.DataFrame:
-        """Return the whole table.
+        """Return the whole table, with the dtypes of ``columns``, from a data folder or file; see ``about``.
 
-        Parameters
-        ----------
-        source : path, optional
-            Data folder or file; None: the folder named by ``MARKETSCHED_DATA``.
-
-        Returns
-        -------
-        DataFrame
-            With the dtypes of ``columns``; see ``about``.
-
-        Raises
-        ------
-        MissingDataError
-            If the folder or the file is not there.
-        TraceError
-            If the file is cut short, damaged or malformed; the message names file and line.
+        None: the folder named by ``MARKETSCHED_DATA``. MissingDataError if folder or file is not there; TraceError if
+        the file is cut short, damaged or malformed: the message names file and line.
         """
         if self.reader is not None:
             return self.reader(self.path(source))

@@ -6,10 +6,9 @@ processed so far within that capacity whose values add up to at least ``s``; ``r
 largest sum of values possible there. A row is only ever read and written up to its reach, where every
 entry is feasible, so that no entry needs to say "infeasible" and inner loops run over neighbours.
 
-Channels are processed from the last to the first and rows from the fullest capacity down, so that one
-table serves all of them: what a row reads lies in rows not yet updated, as in a knapsack. What is
-kept per channel is one bit per entry: whether taking it is strictly better.
-``decisions[e, cell // 8, s]`` holds it as bit ``cell % 8``.
+Channels are processed from the last to the first and rows from the fullest capacity down, so that one table serves all
+of them: what a row reads lies in rows not yet updated, as in a knapsack. What is kept per channel is one bit per entry:
+whether taking it is strictly better. ``decisions[e, cell // 8, s]`` holds it as bit ``cell % 8``.
 """
 
 from __future__ import annotations

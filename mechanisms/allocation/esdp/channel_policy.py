@@ -1,7 +1,6 @@
 """The base of policies over channels: the known cluster, present ports, and statistics of channels.
 
-A decision of slot t knows slots 1 .. t - 1 only; so do the statistics here: ESDP (8)-(10) summed up to
-the slot before.
+A decision of slot t knows slots 1 .. t - 1 only; so do the statistics here: ESDP (8)-(10) summed up to the slot before.
 """
 
 from __future__ import annotations

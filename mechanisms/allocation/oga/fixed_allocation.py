@@ -1,7 +1,6 @@
 r"""The best fixed allocation: the benchmark of regret, with a certified gap.
 
-Against arrivals that come to :math:`n_l` jobs of port :math:`l`, the best that one allocation can
-earn is
+Against arrivals that come to :math:`n_l` jobs of port :math:`l`, the best that one allocation can earn is
 
 .. math:: \max_{y \in \mathcal{Y}} \sum_l n_l \Bigl[\sum_{r,k} f_r^k(y_{(l,r)}^k)
           - \max_k \beta_k \sum_r y_{(l,r)}^k\Bigr] ,

@@ -5,11 +5,10 @@ A job of port :math:`l` has tasks :math:`q`, each with its own requirements :mat
 all-or-nothing rule every :math:`0 \le Y \le \sum_q a_l^q` can be had: the relaxed problem is a `BipartiteCluster` whose
 ports ask for the sums of their tasks (`GangCluster.merged`). What it achieves at best bounds every gang allocation.
 
-Two points the paper leaves open. *Scheduled*: the paper counts a task that gets anything at all; with
-``task_share`` = s > 0 a task counts only if it gets, over all its instances, at least s times its
-requirement of every type, and a task that does not count gets nothing. *For all ports*: the paper asks
-every port for :math:`m_l` scheduled tasks, which small clusters cannot give; here a port either has them or
-gets nothing at all.
+Two points the paper leaves open. *Scheduled*: the paper counts a task that gets anything at all; with ``task_share`` =
+s > 0 a task counts only if it gets, over all its instances, at least s times its requirement of every type, and a task
+that does not count gets nothing. *For all ports*: the paper asks every port for :math:`m_l` scheduled tasks, which
+small clusters cannot give; here a port either has them or gets nothing at all.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Compiled parts of one OPM slot: dual step, primal step with projection and draw, budget stop; and of the baselines.
 
-Fractional shares of jobs on machines lie in *blocks*: an array of shape (blocks, rows, lanes), where
-machine ``i`` is lane ``i % lanes`` of block ``i // lanes``, and a row belongs to one open job. The
-number of rows is a multiple of four; spare rows and spare lanes hold zeros and stay so. Four rows
-are worked on at a time, over all lanes of a block: such loops are turned into vector instructions,
-and a block stays in the fast caches from the gradient to the draw.
+Fractional shares of jobs on machines lie in *blocks*: an array of shape (blocks, rows, lanes), where machine ``i`` is
+lane ``i % lanes`` of block ``i // lanes``, and a row belongs to one open job. The number of rows is a multiple of four;
+spare rows and spare lanes hold zeros and stay so. Four rows are worked on at a time, over all lanes of a block: such
+loops are turned into vector instructions, and a block stays in the fast caches from the gradient to the draw.
 """
 
 from __future__ import annotations
