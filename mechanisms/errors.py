@@ -33,7 +33,7 @@ UNSEEN = _Unseen()
 
 
 class MarketschedError(Exception):
-    """Root of every error raised on purpose by this package.
+    """Root of every error raised on purpose by this package; an empty string, or `UNSEEN`: not known.
 
     Parameters
     ----------
@@ -41,18 +41,13 @@ class MarketschedError(Exception):
         What is wrong, where ``place = value`` does not say it: ``"is missing"``; without a place, a
         whole sentence.
     place : str
-        Where in what was given: a parameter, or a path such as ``jobs[3].value``.
+        Where in what was given: a parameter, or a path such as ``jobs[3].value``. `at` puts more before it.
     value : object
         What was seen there.
     legal : str
         What is legal there.
     source : str
         What the place is in: a file, a line, a job.
-
-    Attributes
-    ----------
-    place, value, legal, source
-        As given, the place with what `at` has put before it. An empty string, or `UNSEEN`: not known.
 
     Examples
     --------
@@ -307,7 +302,13 @@ _BRIEF = _Brief()
 
 
 def shortened(message: str) -> str:
-    """Return a message without its middle if it is very long, as a name may be that somebody else chose."""
+    """Return a message without its middle if it is very long, as a name may be that somebody else chose.
+
+    Examples
+    --------
+    >>> len(shortened("x" * 10**6))
+    1005
+    """
     if len(message) <= LONGEST_MESSAGE:
         return message
     return f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"

@@ -42,16 +42,6 @@ TOLERANCE = 1e-9  # of the solver
 class Design:
     """The best mechanism, and the proof.
 
-    Attributes
-    ----------
-    mechanism : FiniteMechanism
-        Randomised; in fractions where the certificate is, and otherwise as near to truthful as the solver came, so
-        that an audit of it wants a tolerance, such as 1e-6 of the largest utility.
-    value : int, Fraction or float
-        Its objective, in expectation.
-    certificate : DualCertificate
-        The dual of the same value.
-
     Examples
     --------
     >>> best = design([range(3)], utilities=lambda owner, value, sold: value * sold, outcomes=[0, 1])
@@ -59,9 +49,9 @@ class Design:
     (Fraction(2, 3), True)
     """
 
-    mechanism: FiniteMechanism
-    value: Number
-    certificate: DualCertificate
+    mechanism: FiniteMechanism  # randomised; an audit of one in floats wants a tolerance, as 1e-6
+    value: Number  # its objective, in expectation
+    certificate: DualCertificate  # the dual of the same value
 
     def __repr__(self) -> str:
         return f"Design of value {self.value}\n  {self.mechanism!r}\n  {self.certificate!r}"

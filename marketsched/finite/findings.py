@@ -15,17 +15,6 @@ if TYPE_CHECKING:
 class FiniteLie:
     """One owner of a type reports another one.
 
-    Attributes
-    ----------
-    owner : int
-        Who, from 0.
-    true_type, report : object
-        Its type and its report.
-    others : tuple or None
-        The types that the others have and report, in the order of owners; None: in expectation over them.
-    gain : int, Fraction or float
-        Its utility under the lie less that of the truth.
-
     Examples
     --------
     >>> from marketsched.mechanisms.finite import first_price
@@ -37,8 +26,8 @@ class FiniteLie:
     owner: int
     true_type: Any
     report: Any
-    others: tuple[Any, ...] | None
-    gain: Number
+    others: tuple[Any, ...] | None  # types that the others have and report; None: in expectation over them
+    gain: Number  # its utility under the lie less that of the truth
 
     def __str__(self) -> str:
         lie = f"owner {self.owner} of type {self.true_type} reports {self.report}"
@@ -51,15 +40,6 @@ class FiniteLie:
 class PairLie:
     """Two owners report together.
 
-    Attributes
-    ----------
-    owners, true_types, reports : tuple of two
-        The owners, their types, and their reports.
-    others : tuple
-        Types and reports of all other owners, in their order.
-    gains : tuple of two numbers
-        The gain of each.
-
     Examples
     --------
     >>> from marketsched.mechanisms.finite import second_price
@@ -71,7 +51,7 @@ class PairLie:
     owners: tuple[int, int]
     true_types: tuple[Any, Any]
     reports: tuple[Any, Any]
-    others: tuple[Any, ...]
+    others: tuple[Any, ...]  # types and reports of all other owners, in their order
     gains: tuple[Number, Number]
 
     @property
@@ -106,38 +86,6 @@ class FiniteAudit:
     Figures are ints or Fractions where the mechanism's numbers (and, for expectations, the prior's) are, else floats.
     Expectations are None without a prior.
 
-    Attributes
-    ----------
-    mechanism : str
-        The audited mechanism.
-    is_exact : bool
-        Whether the mechanism's numbers are exact.
-    tolerance : float
-        Gains and losses up to it count as none; 0 where numbers are exact.
-    dominant_gain, dominant_lie : number, FiniteLie or None
-        Most that a lie gains at any profile of the others, and that lie; 0 and None: no lie gains.
-    bayesian_gain, bayesian_lie : number or None, FiniteLie or None
-        The same in expectation over the others' types, given the own one.
-    worst_utility : WorstUtility
-        Smallest utility of a truthful owner at any profile.
-    worst_interim_utility : WorstUtility or None
-        The same in expectation over the others' types, given the own one.
-    least_revenue, most_revenue, expected_revenue : number
-        What all owners pay together: at the worst and the best profile, and in expectation.
-    least_revenue_at : tuple
-        The profile where it is least.
-    worst_loss, worst_loss_at, expected_loss : number, tuple, number or None
-        Best welfare less the mechanism's: largest at any profile, that profile, and in expectation.
-    worst_ratio : number or None
-        Smallest share of the best welfare over profiles where that is above 0; None: there is none.
-    expected_welfare, best_expected_welfare : number or None
-        In expectation: the mechanism's welfare, and the best.
-    pair_gain, pair_lie : number or None, PairLie or None
-        Most that two owners gain together, at any profile of the others; money may pass between them. None: not
-        asked, or one owner alone.
-    both_gain, both_lie : number or None, PairLie or None
-        Where the one of the two that gains less gains most, and how much: above 0, both gain without money passing.
-
     Examples
     --------
     >>> from marketsched.mechanisms.finite import first_price
@@ -148,27 +96,27 @@ class FiniteAudit:
     """
 
     mechanism: str
-    is_exact: bool
-    tolerance: float
-    dominant_gain: Number
+    is_exact: bool  # whether the mechanism's numbers are
+    tolerance: float  # gains and losses up to it count as none; 0 where numbers are exact
+    dominant_gain: Number  # most that a lie gains at any profile of the others; 0: no lie gains
     dominant_lie: FiniteLie | None
-    bayesian_gain: Number | None
+    bayesian_gain: Number | None  # the same in expectation over the others' types, given the own one
     bayesian_lie: FiniteLie | None
-    worst_utility: WorstUtility
-    worst_interim_utility: WorstUtility | None
-    least_revenue: Number
+    worst_utility: WorstUtility  # smallest of a truthful owner at any profile
+    worst_interim_utility: WorstUtility | None  # the same in expectation over the others' types, given the own one
+    least_revenue: Number  # what all owners pay together, at the worst profile
     least_revenue_at: tuple[Any, ...]
     most_revenue: Number
     expected_revenue: Number | None
-    worst_loss: Number
+    worst_loss: Number  # best welfare less the mechanism's, largest at any profile
     worst_loss_at: tuple[Any, ...]
-    worst_ratio: Number | None
+    worst_ratio: Number | None  # smallest share of the best welfare where that is above 0; None: it never is
     expected_loss: Number | None
     expected_welfare: Number | None
     best_expected_welfare: Number | None
-    pair_gain: Number | None
+    pair_gain: Number | None  # most that two owners gain together, if money may pass; None: not asked, or one owner
     pair_lie: PairLie | None
-    both_gain: Number | None
+    both_gain: Number | None  # most that the one of two that gains less gains: above 0, both gain without money passing
     both_lie: PairLie | None
 
     @property

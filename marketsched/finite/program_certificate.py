@@ -35,23 +35,6 @@ ALLOWED = 1e-7  # violation and gap up to which a certificate in floating point 
 class DualCertificate:
     """Proof that a mechanism is optimal: a feasible dual of the same value.
 
-    Attributes
-    ----------
-    value : int, Fraction or float
-        Objective of the mechanism, c·z.
-    bound : int, Fraction or float
-        Objective of the dual, b·w: no mechanism of the program has more.
-    primal_violation : number
-        Largest violation of a constraint by the mechanism; in floating point, utilities in units of the largest.
-    dual_violation : number
-        Largest violation of a constraint of the dual by the multipliers.
-    is_exact : bool
-        Whether all of this was computed in fractions: then both violations are 0 and value = bound, exactly.
-    multipliers : dict of str to ndarray
-        y and w by the name of the rows.
-    size : float
-        Largest number of the objective, which tells how large a gap in floating point is.
-
     Examples
     --------
     >>> from marketsched.finite import design
@@ -60,13 +43,13 @@ class DualCertificate:
     DualCertificate, in fractions, holds: value 2/3, bound 2/3, no violation
     """
 
-    value: Number
-    bound: Number
-    primal_violation: Number
-    dual_violation: Number
-    is_exact: bool
-    multipliers: dict[str, NDArray[Any]]
-    size: float
+    value: Number  # objective of the mechanism, c·z
+    bound: Number  # objective of the dual, b·w: no mechanism of the program has more
+    primal_violation: Number  # largest of a constraint by the mechanism; in floats, utilities in units of the largest
+    dual_violation: Number  # largest of a constraint of the dual by the multipliers
+    is_exact: bool  # whether all was computed in fractions: then both violations are 0 and value = bound, exactly
+    multipliers: dict[str, NDArray[Any]]  # y and w by the name of the rows
+    size: float  # largest number of the objective, which tells how large a gap in floating point is
 
     @property
     def holds(self) -> bool:

@@ -40,13 +40,7 @@ class Demand:
 
 
 def nodes_of(n_tasks: NDArray[np.int64], cpu: NDArray[np.float64], max_concurrency: int) -> NDArray[np.int64]:
-    """Return ``clip(ceil(n_tasks * max(cpu, .00625) / .0625), 1, max_concurrency)``.
-
-    Examples
-    --------
-    >>> nodes_of(np.array([1, 2, 3, 100]), np.array([0.0, 0.0625, 0.025, 0.5]), 4)
-    array([1, 2, 2, 4])
-    """
+    """Return ``clip(ceil(n_tasks * max(cpu, .00625) / .0625), 1, max_concurrency)``."""
     # 1e-9 of slack: 2 * .0625 / .0625 must not become 3 nodes by rounding
     nodes = np.ceil(n_tasks * np.maximum(cpu, LEAST_CPU) / NODE_CPU - 1e-9)
     return np.clip(nodes, 1, max_concurrency).astype(np.int64)

@@ -30,17 +30,15 @@ from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
 from marketsched.mechanisms.credits.upgrades import Spans
-from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, Positive, PositiveShare, Share, Whole, legal
+from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, PositiveShare, Share, Whole, legal
 from marketsched.mechanisms.mechanism import Event, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
 from marketsched.mechanisms.offers.usual_work import UsualWork
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
-from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.unit import Unit
 
 
@@ -49,10 +47,8 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `NodesMarket`.
     shares, newcomers, owners
         As of `Accounts`.
     income : float
@@ -63,15 +59,13 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         (`pool_weights`), and no start has a bound.
     carry_rounds, start, patience, margin, round_seconds
         As of `marketsched.mechanisms.credits.credits.Credits`.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
 
     Examples
     --------
     Two jobs each want all GPUs of the node; the one without slack is regular, and takes them:
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
     >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
@@ -101,11 +95,6 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
@@ -116,10 +105,9 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         patience: Annotated[int | None, Maybe(Whole(0))] = None,
         margin: Amount = 1.0,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        super().__init__(capacity, horizon, **nodes)
         self.accounts = Accounts(shares, newcomers, owners)
         unit = Unit.of(round_seconds)
         carry = CARRY * unit.rounds if carry_rounds is None else carry_rounds

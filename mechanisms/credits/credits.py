@@ -78,11 +78,6 @@ class Credits(OnCredit):
     round_seconds : float, optional
         Length of a round; None: a quarter of an hour.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     A job without slack is regular at once, and takes the nodes of a free run:

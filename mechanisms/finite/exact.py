@@ -121,7 +121,13 @@ def _times(array: NDArray[Any], denominator: int) -> NDArray[Any]:
 
 
 def as_number(x: Any, denominator: int = 1) -> Number:
-    """Return ``x / denominator``: an int where it is whole, else a Fraction; a float stays one."""
+    """Return ``x / denominator``: an int where it is whole, else a Fraction; a float stays one.
+
+    Examples
+    --------
+    >>> as_number(26, 18), as_number(4, 2), as_number(0.5)
+    (Fraction(13, 9), 2, 0.5)
+    """
     if isinstance(x, (float, np.floating)):
         return float(x) / denominator
     ratio = Fraction(x if isinstance(x, Fraction) else int(x)) / denominator

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, Share, legal
+from marketsched.mechanisms.legal import Count, Finite, Maybe, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import cell_of, check_falling, preferred, usual_length
 from marketsched.mechanisms.offers.cluster_present import GROUPS, Offered, Way, offered_of, ways_of
@@ -42,12 +42,10 @@ from marketsched.mechanisms.offers.rates import KEPT, Rates
 from marketsched.mechanisms.offers.service import APART, MOST_LOST
 from marketsched.mechanisms.offers.usual_work import UsualWork
 from marketsched.mechanisms.offers.waits import AHEAD
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.node_shares import NodeShares
 from marketsched.mechanisms.resources.nodes import Run
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket
-from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.unit import Unit
 
@@ -66,10 +64,8 @@ class ClusterOffers(NodesMarket[Offered]):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `NodesMarket`.
     spare : bool
         False: regular nodes alone are offered, in order of arrival, without a choice of patience; the choice of shape
         and pools still depends on announced odds. A job whose report says that it cannot restart (``restarts=False``)
@@ -78,15 +74,13 @@ class ClusterOffers(NodesMarket[Offered]):
         As of `marketsched.mechanisms.offers.two_offers.TwoOffers`.
     round_seconds : float, optional
         Length of a round; None: a quarter of an hour.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
 
     Examples
     --------
     The first job takes a spare node at no charge yet, the second one waits for it:
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
     >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
@@ -123,18 +117,12 @@ class ClusterOffers(NodesMarket[Offered]):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         spare: bool = True,
         late_odds: Share = LATE_ODDS,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        super().__init__(capacity, horizon, **nodes)
         self.takes_back = self._spare = spare
         self.unit = unit = Unit.of(round_seconds)
         self.learnt, self.usual = Odds(GROUPS, late_odds), UsualWork(UNKNOWN * unit.rounds)

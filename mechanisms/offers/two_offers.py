@@ -84,11 +84,6 @@ class TwoOffers(BidPrice):
         Of `BidPrice`, as are ``slack_gain``, ``slack_ramp`` and ``rng``; they matter for jobs of
         revealed duration.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork

@@ -147,19 +147,6 @@ def smallest_supply(max_concurrency: int, floor: float, ceiling: float) -> float
     return max_concurrency * (1 + math.log2(ceiling / floor))
 
 
-def stochastic_ratio(bundles: int, max_duration: int) -> float:
-    """Return alpha = 8 B/(B - H - 2) (27) with H = ceil(log2 D_max): B = floor(C'/(2 c_max)) > H + 2.
-
-    Revealed durations only.
-    """
-    height = (max_duration - 1).bit_length()
-    if bundles <= height + 2:
-        raise InvalidParameterError(
-            place="bundles", value=bundles, legal=f"more than {height + 2} for this max_duration"
-        )
-    return 8 * bundles / (bundles - height - 2)
-
-
 def sample_size(gamma: float, eta: float, max_delay: int, max_duration: int, max_concurrency: int = 1) -> int:
     """Return n (28): scenarios after which all estimates are within gamma with probability 1 - eta.
 

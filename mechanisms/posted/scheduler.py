@@ -74,11 +74,6 @@ class PostedPriceMechanism(Rounds):
     rng : numpy.random.Generator or int, optional
         Source of the oracle's draws.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is out of range, before anything else happens.
-
     Examples
     --------
     >>> from marketsched.mechanisms import DeadlineValue, ExactOracle, ExponentialPricing, StatementOfWork

@@ -142,13 +142,7 @@ def check_shapes(shapes: object) -> tuple[Shape, ...]:
 
 
 def cases_of(shapes: Sequence[Shape]) -> tuple[int, ...]:
-    """Return the durations by which the cases of a law are named: of the first shape, on the kind that it names first.
-
-    Examples
-    --------
-    >>> cases_of([Shape({"gpu": 1}, {"a100": [2, 6], "v100": [3, 9]})])
-    (2, 6)
-    """
+    """Return the durations by which the cases of a law are named: of the first shape, on its first kind."""
     return shapes[0].on[shapes[0].kinds[0]]
 
 

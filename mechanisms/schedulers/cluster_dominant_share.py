@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.mechanism import Event, Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.nodes import Nodes
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
@@ -34,7 +33,6 @@ from marketsched.mechanisms.schedulers.multifactor import kept
 from marketsched.mechanisms.schedulers.turns import Accounts
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
-from marketsched.mechanisms.signals import Signals
 
 
 class ClusterDominantShare(WallTimeMarket, BySharesMarket):
@@ -44,25 +42,21 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `NodesMarket`.
     shares, newcomers, owners
         As of `Accounts`. Owners without a part come last, among themselves by their dominant shares.
     half_life_hours : float
         Of use; seven days, as of `FairShare`.
     round_seconds : float, optional
         Length of a round; None: 300.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
 
     Examples
     --------
     Ann's jobs take half of the cores each, Bob's a quarter of the GPUs: after his first one his share is still less.
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> parts = (Resource("cpu"), Resource("gpu", device=True))
     >>> cluster = Cluster(parts, [NodeGroup("a", "a100", 1, {"cpu": 8, "gpu": 4})])
@@ -92,20 +86,14 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         half_life_hours: Positive = 168.0,
         round_seconds: float | None = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        super().__init__(capacity, horizon, **nodes)
         self.accounts = Accounts(shares, newcomers, owners)
         self._kept = kept(half_life_hours * HOUR_S, round_seconds or ROUND_S)  # of use, from a round to the next
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)

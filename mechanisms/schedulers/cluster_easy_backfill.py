@@ -20,12 +20,10 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from marketsched.mechanisms.legal import Count, Positive, legal
+from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import Event, JobId, Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.queue_orders import Line, Order
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
-from marketsched.mechanisms.signals import Signals
 
 
 class ClusterEasyBackfill(WallTimeMarket):
@@ -35,16 +33,12 @@ class ClusterEasyBackfill(WallTimeMarket):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `NodesMarket`.
     order : {"arrival", "request", "class"}
         Who comes first, as of `EasyBackfill`; the wall time is that of the option with the shortest.
     classes : mapping of JobId to int, optional
         Known classes of jobs, 0 (patient) and up; others are thirds of the wall times.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
 
     Attributes
     ----------
@@ -62,7 +56,7 @@ class ClusterEasyBackfill(WallTimeMarket):
     The head wants all GPUs, which are free from round 4 on; a job of 3 rounds may pass, one of 4 may not:
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
     >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
@@ -88,18 +82,12 @@ class ClusterEasyBackfill(WallTimeMarket):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         order: Order = "arrival",
         classes: Mapping[Any, Any] | None = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
-        self._line = Line(order, max_duration, classes)
+        super().__init__(capacity, horizon, **nodes)
+        self._line = Line(order, self.max_duration, classes)
         self._came: list[int] = []  # wall times of this round
         self.reserved: dict[JobId, int] = {}
 

@@ -15,16 +15,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Finite, Maybe, Positive, PositiveShare, legal
+from marketsched.mechanisms.legal import Count, Finite, Maybe, PositiveShare, legal
 from marketsched.mechanisms.mechanism import Event, Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.fair_turns import KEPT
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket, facts_of
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
-from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.unit import Unit
 
 
@@ -35,10 +33,8 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `NodesMarket`.
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
         part, and an account that is opened later has none.
@@ -46,15 +42,13 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
         The part of use that is left a round later; None: .99 of a quarter of an hour's.
     round_seconds : float, optional
         Length of a round; None: a quarter of an hour.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
 
     Examples
     --------
     Two jobs of Ann and one of Bob want half of the GPUs of the node each; Bob's goes before Ann's lesser one:
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> cluster = Cluster((Resource("gpu", device=True),), [NodeGroup("a", "a100", 1, {"gpu": 4})])
     >>> sizes = {"max_concurrency": 1, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
@@ -82,20 +76,14 @@ class ClusterFairTurns(NodesMarket[NodeJob], BySharesMarket):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         kept: PositiveShare | None = None,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        super().__init__(capacity, horizon, **nodes)
         self.accounts = Accounts(shares, newcomers, owners)
         self.turns = Turns(self.accounts, Unit.of(round_seconds).kept(KEPT) if kept is None else kept)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import is_hashable
+from marketsched.mechanisms.legal import Count, Positive, is_hashable, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.resources.bookings import Booking
@@ -97,9 +97,9 @@ class NodesMarket(AdvanceMarket, Generic[J]):
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, sizes
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
         The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster or None
+    cluster : Cluster, optional
         The nodes; None: ``capacity`` identical ones, and jobs without shapes.
     signals : {"durations", "labels"}
         What a whole number means that is seen of a statement without shapes.
@@ -107,15 +107,20 @@ class NodesMarket(AdvanceMarket, Generic[J]):
 
     cluster: Cluster
 
+    @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        max_concurrency: int,
-        cluster: Cluster | None,
-        signals: Signals,
-        **sizes: Any,
+        capacity: Count,
+        horizon: Count,
+        *,
+        max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
+        cluster: Cluster | None = None,
+        signals: Signals = "durations",
     ) -> None:
+        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
         super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
         self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
         self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster

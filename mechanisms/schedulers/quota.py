@@ -19,14 +19,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from marketsched.mechanisms.errors import InvalidParameterError, shortened
-from marketsched.mechanisms.legal import Amount, Count, Positive, legal
+from marketsched.mechanisms.legal import Amount, Count, legal
 from marketsched.mechanisms.mechanism import Event, JobId, Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
 from marketsched.mechanisms.schedulers.nodes_market import NodeJob
 from marketsched.mechanisms.schedulers.quota_tree import Demand, QuotaNode, quota_tree
 from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
-from marketsched.mechanisms.signals import Signals
 
 
 class Quota(WallTimeMarket):
@@ -98,11 +96,6 @@ class Quota(WallTimeMarket):
         capacity: Count,
         horizon: Count,
         *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
         queues: Mapping[str, Any] | None = None,
         cohorts: Mapping[str, Any] | None = None,
         others: str = "",
@@ -111,10 +104,9 @@ class Quota(WallTimeMarket):
         kind_weights: Mapping[str, Any] | None = None,
         owners: Iterable[Hashable] = (),
         round_seconds: float | None = None,
-        signals: Signals = "durations",
+        **nodes: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency, cluster, signals, **sizes)
+        super().__init__(capacity, horizon, **nodes)
         tables = {} if queues is None else queues
         if not isinstance(tables, Mapping):
             raise InvalidParameterError(place="queues", value=queues, legal="tables by name; a file in scenarios alone")

@@ -57,19 +57,9 @@ class CoreOwner(MarketAgent):
 class CoreMarket(OwnersModel):
     """A cluster under an allocation core whose ports or jobs have owners, as a Mesa model.
 
-    Parameters
-    ----------
-    game : CoreGame
-        Cluster, arrivals, policy and payment: `PortGame`, `ChannelGame`, `JobGame`, or that of a scenario (`of`).
-    strategies : mapping of int to CoreLie
-        How owners report; those not named are truthful.
-
-    Attributes
-    ----------
-    slot : int
-        The last slot that was played; 0 at the start. ``running``: whether slots are left.
-    owners : list of CoreOwner
-        In the order of the game.
+    ``game`` is a `PortGame`, `ChannelGame` or `JobGame`, or that of a scenario (`of`); owners whom ``strategies`` does
+    not name are truthful. ``slot`` is the last slot that was played, 0 at the start, and ``running`` says whether slots
+    are left; ``owners`` are in the order of the game.
 
     Examples
     --------

@@ -43,20 +43,9 @@ SchedulerMaker = Callable[[NDArray[np.float64], int, np.random.Generator], Polic
 class JobGame(CoreGame):
     """Machines of fluctuating speed whose jobs have owners; every play copies the availability.
 
-    Parameters
-    ----------
-    jobs : MachineJobs
-        The true ones.
-    prices : array_like of float, shape (M,)
-        p_i, credits per slot.
-    policy : callable
-        Makes a fresh scheduler of (prices, T, generator).
-    owners : array_like of int, shape (N,), optional
-        Owner of each job, numbered from 0; by default every job has its own.
-    seed, rates : int, Generator
-        Of the policy's own draws and of the service rates; ``rates`` in place of it for these.
-    speeds : ((float, float), (float, float))
-        As in `MachineEnvironment`.
+    ``jobs`` are the true ones, ``prices`` p_i in credits per slot; ``policy`` makes a fresh scheduler of (prices, T,
+    generator); ``owners`` numbers the owner of each job from 0, by default its own. ``seed`` is of the policy's draws
+    and of the service rates, or ``rates`` of these; ``speeds`` are those of `MachineEnvironment`.
 
     Examples
     --------

@@ -174,27 +174,17 @@ def check_table(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int
 
 @dataclass(frozen=True, slots=True)
 class BudgetedSolution:
-    """The optima of all budgets.
-
-    Attributes
-    ----------
-    best : array of float, shape (s_max + 1,)
-        Largest sum of variances with values of at least s; -inf where no selection reaches s,
-        +inf where an unseen channel is selected. Exact for whole variances.
-    selections : array of bool, shape (s_max + 1, E)
-        A selection that attains it; none where there is none.
-    unseen, finite : arrays, shape (s_max + 1,)
-        Its number of channels of variance +inf (-1: infeasible), and the sum of its other variances (-inf: infeasible).
+    """The optima of all budgets s.
 
     Examples
     --------
     See `solve_budgeted`, which returns it.
     """
 
-    best: NDArray[np.float64]
-    selections: NDArray[np.bool_]
-    unseen: NDArray[np.int64]
-    finite: NDArray[np.float64]
+    best: NDArray[np.float64]  # (s_max + 1,), most variance of values >= s; -inf: no selection; +inf: one is unseen
+    selections: NDArray[np.bool_]  # (s_max + 1, E), one that attains it; none where there is none
+    unseen: NDArray[np.int64]  # (s_max + 1,), its channels of variance +inf; -1: infeasible
+    finite: NDArray[np.float64]  # (s_max + 1,), the sum of its other variances; -inf: infeasible
 
 
 @legal

@@ -62,24 +62,15 @@ _DETOURS = (1.0, 6.0, 1.0 / 6.0)  # paces tried, in turn, while there is no succ
 class FixedAllocation:
     """An allocation :math:`y^*`, best for given arrivals up to a certified gap.
 
-    Attributes
-    ----------
-    allocation : ndarray of float, shape (n_ports, n_instances, n_types)
-        Feasible; read-only.
-    value, gap : float
-        Its reward over all arrivals; no feasible allocation earns more than ``value + gap``.
-    iterations : int
-        Primal-dual steps done.
-
     Examples
     --------
     See `best_fixed_allocation`, which returns it.
     """
 
-    allocation: _Array
-    value: float
-    gap: float
-    iterations: int
+    allocation: _Array  # (n_ports, n_instances, n_types), feasible; read-only
+    value: float  # its reward over all arrivals
+    gap: float  # no feasible allocation earns more than ``value + gap``
+    iterations: int  # primal-dual steps done
 
     @property
     def upper(self) -> float:

@@ -65,33 +65,19 @@ LARGEST_LABEL = 2**53  # labels and slots lie in a table of float64
 
 @dataclass(frozen=True, slots=True)
 class JobOffer:
-    """The statement of a job at its arrival.
-
-    Attributes
-    ----------
-    job : int
-        Its label in decisions, >= 0, not used before.
-    deadline : int
-        d_j, the last slot in which it may run.
-    budget : float
-        B_j, credits.
-    utility : PowerUtility
-        f_j, of the work done by the deadline.
-    demand, limit : float, int or None
-        r_j, units of a machine's capacity that one task takes, and u_j, most tasks in one slot (None: one per machine);
-        for `GeneralOpm`.
+    """The statement of a job at its arrival; ``demand`` and ``limit`` are for `GeneralOpm`.
 
     Examples
     --------
     See `FairScheduler`, whose ``add_job`` makes one.
     """
 
-    job: int
-    deadline: int
-    budget: float
-    utility: PowerUtility
-    demand: float = 1.0
-    limit: int | None = None
+    job: int  # its label in decisions, >= 0, not used before
+    deadline: int  # d_j, the last slot in which it may run
+    budget: float  # B_j, credits
+    utility: PowerUtility  # f_j, of the work done by the deadline
+    demand: float = 1.0  # r_j, units of a machine's capacity that one task takes
+    limit: int | None = None  # u_j, most tasks in one slot; None: one per machine
 
 
 class OpenJobs:
