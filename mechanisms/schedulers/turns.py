@@ -26,8 +26,14 @@ from marketsched.mechanisms.schedulers.share_tree import ShareTree
 class Accounts:
     """Owners by number, and the part of the machine that each is due, in ``parts``: at most 1 together.
 
-    ``shares`` are those of a `ShareTree`; None: each of ``owners`` has an equal part, and others have no account.
-    Owners whom ``shares`` does not name divide the share of the account ``newcomers``; empty: they have none.
+    Parameters
+    ----------
+    shares : mapping of str to float, optional
+        Accounts and owners with their shares, numbers as of `ShareTree`; None: each of ``owners`` has an equal part.
+    newcomers : str
+        The account of owners that ``shares`` does not name: they divide its share. Empty: they have none.
+    owners : iterable of hashable, optional
+        Who has an account where ``shares`` is None; an owner of another name has none.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ def test_jobs_start_end_and_leave_as_their_laws_and_values_say():
         job("last", 11, 2, [1, 4], 4, 20),  # runs when the market closes
         job("waits", 11, 1, [1], 1, 20),
     ]
-    loop = MarketLoop(InOrder(2, 13, 2, None, "durations", **SIZES))
+    loop = MarketLoop(InOrder(2, 13, max_concurrency=2, **SIZES))
     events, loads = [], []
     owners = TruthfulOwners(jobs)
     while loop.now <= 13:
@@ -68,7 +68,7 @@ def test_jobs_start_end_and_leave_as_their_laws_and_values_say():
 
 def test_a_start_is_worth_most_where_it_ends_first_and_nothing_once_it_ends_too_late():
     """Fast for 2 or 4 rounds, slow for twice these; 10 credits until round 6, less 2 a round later, none after 9."""
-    market = InOrder(3, 30, 2, KINDS, "durations", **SIZES)
+    market = InOrder(3, 30, max_concurrency=2, cluster=KINDS, **SIZES)
     shape = Shape({"cpu": 2}, {"fast": (2, 4), "slow": (4, 6)}, tasks=2, per_node=1)
     one = Shape({"cpu": 2}, {"fast": (2, 4), "slow": (4, 6)})
     value = LinearValue(8.0, 6, 2.0, 9)

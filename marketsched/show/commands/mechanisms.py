@@ -92,8 +92,9 @@ def _explained(maker: object) -> tuple[str, dict[str, str]]:
     prose, texts = _parts(inspect.getdoc(maker) or "(not described)")
     for key, text in texts.items():
         found = ELSEWHERE.match(text)
-        home = inspect.getmodule(maker)
-        other = getattr(home, found[1], getattr(marketsched.mechanisms, found[1], None)) if found else None
+        home, above = inspect.getmodule(maker), {each.__name__: each for each in getattr(maker, "__mro__", ())}
+        named = getattr(home, found[1], getattr(marketsched.mechanisms, found[1], None)) if found else None
+        other = above.get(found[1], named) if found else None
         if inspect.isclass(other):
             texts[key] = _parts(inspect.getdoc(other) or "")[1].get(key, text)
             maker, prose = (maker, prose) if inspect.isclass(maker) else (other, f"{prose} (see the module).")
