@@ -349,24 +349,15 @@ class Mechanism(ABC):
     # -- what is announced -------------------------------------------------------------------------------
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
-        """Return the prices of rounds ``first, first + 1, ...``, credits per node, shape (count,).
-
-        None, the default: this mechanism never has such prices.
-        """
+        """Return prices of rounds ``first, first + 1, ...``, credits a node, shape (count,); None: never any."""
         return None
 
     def pool_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
-        """Return the prices on a cluster in rounds ``first, first + 1, ...``, credits per part of a resource.
-
-        Shape (n_pools, n_resources, count). None, the default: this mechanism never has such prices.
-        """
+        """Return prices on a cluster, credits per part, shape (n_pools, n_resources, count); by default None: never."""
         return None
 
     def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
-        """Return the expected nodes that are promised to rounds ``first, first + 1, ...``, shape (count,).
-
-        None, the default: this mechanism never keeps count.
-        """
+        """Return the expected nodes promised to rounds ``first, ...``, shape (count,); None: never counted."""
         return None
 
     def menu(self, concurrency: int) -> Menu | None:
@@ -374,10 +365,7 @@ class Mechanism(ABC):
         return None
 
     def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
-        """Return what `submit` would give now; nothing is changed, and nothing drawn. Errors as of `submit`.
-
-        By default the submission is tried on a copy, and no prices are known.
-        """
+        """Return what `submit` would give now, on a copy: nothing is changed or drawn; by default without prices."""
         return Offer(copy.deepcopy(self).submit(job, sow))
 
     def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:  # noqa: B027 - nothing to keep

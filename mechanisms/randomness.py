@@ -28,10 +28,7 @@ def checked_seed(seed: object, runs: int = 1) -> int:
 
 
 def generator_of(rng: Rng) -> np.random.Generator:
-    """Return ``rng`` if it is a generator, else a new one from a seed; None: from the system's entropy.
-
-    InvalidParameterError if it is none of these, nor a ``SeedSequence``, or a seed out of range.
-    """
+    """Return a generator as it is, or a new one from a legal seed or ``SeedSequence``; None: from system entropy."""
     if rng is not None and not isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         rng = Whole(0, LARGEST_SEED).check("rng", rng)
     return np.random.default_rng(rng)

@@ -206,10 +206,7 @@ class RealisedJobs:
         return order[self.useful[order]]
 
     def step_ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return of each step its job and its first and last completion; none is left if the first is the later one.
-
-        Shapes (begins[-1],).
-        """
+        """Return of each step its job and its first and last completion; none is left if the first is the later one."""
         of = np.repeat(np.arange(self.n_jobs), np.diff(self.begins))
         before = np.zeros(of.size, np.int64)  # the last completion of the step before
         before[1:] = np.where(of[1:] == of[:-1], self.step_lasts[:-1], 0)

@@ -92,10 +92,7 @@ class StatementLaw:
 
 
 def statement_laws(laws: Iterable[StatementLaw | StatementOfWork | Iterable[Sequence[object]]]) -> list[StatementLaw]:
-    """Return one law per job, checked, from laws, their cases, or statements that are known for certain.
-
-    InvalidParameterError if one of them is none of these; the message names its place.
-    """
+    """Return one law per job from laws, cases, or statements known for certain; an error names its place."""
     checked = []
     for j, law in enumerate(listed("laws", "laws over statements of work", laws)):
         try:

@@ -143,10 +143,7 @@ def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
 
 
 def ratio_row(claim: Claim, above: ArrayLike, below: ArrayLike) -> CheckedClaim:
-    """Return the row of a claim about mean(above) / mean(below) over paired seeds, each of shape (n_seeds,).
-
-    There is no interval unless ``below`` is positive in every seed.
-    """
+    """Return the row of a claim about mean(above) / mean(below) over paired seeds; no interval if one below is <= 0."""
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found = ratio_of_means(a, b, confidence=CONFIDENCE)
     if not (b > 0).all():  # resamples might have no ratio

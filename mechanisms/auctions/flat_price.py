@@ -142,10 +142,7 @@ def first_come_served(jobs: JobColumns, limits: MarketLimits, price: Amount) -> 
 def best_first_come_served(
     jobs: JobColumns, limits: MarketLimits, *, grid: int = 32, rounds: int | None = None
 ) -> FirstComeOutcome:
-    """Return `first_come_served` at the flat price that is best for welfare in hindsight; see `best_first_come`.
-
-    The price is chosen in hindsight; durations are unknown until the market reveals them.
-    """
+    """Return `first_come_served` at the flat price that is best for welfare in hindsight; see `best_first_come`."""
     densities = _announced_density_ends(jobs, limits)
     rounds = _refinements(jobs.n) if rounds is None else rounds
     return best_flat(lambda price: first_come_served(jobs, limits, price), densities, grid, rounds)

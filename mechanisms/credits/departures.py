@@ -29,10 +29,7 @@ class Usual:
         return float(self._work[0] / self._work[1])
 
     def departed(self, present: Rows, now: int) -> NDArray[np.int64]:
-        """Remove the jobs that leave at the beginning of round ``now``, learn from all that left; return their rows.
-
-        ``state`` is still `present.HERE` of those that leave now.
-        """
+        """Learn from all jobs that have left; remove and return their rows: `HERE` are those that leave now."""
         gone = np.empty(present.n, dtype=np.int64)
         present.n, n_gone = _departed_kernel(present.in_turn, now, self._announced, self.rounds, self._work, gone)
         return gone[:n_gone]

@@ -13,10 +13,7 @@ from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 
 
 class OnCredit(BySharesMarket):
-    """A market in which some jobs are regular, paid with credits that renew, and all others are free.
-
-    `BySharesMarket` has the accounts.
-    """
+    """A market in which some jobs are regular, paid with credits that renew, and all others are free."""
 
     _upgrades: dict[JobId, list[Any]]  # until the name of the job is forgotten
 

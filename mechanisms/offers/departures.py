@@ -105,10 +105,7 @@ class Learnt(Odds):
         return float(self._kappa[0] / self._kappa[1])
 
     def departed(self, present: Present, now: int) -> NDArray[np.int64]:
-        """Remove the jobs that leave at the beginning of round ``now``, learn from all that left; return their rows.
-
-        The ``state`` of a row is `HERE` if its job leaves now; otherwise it is unchanged.
-        """
+        """Learn from all jobs that have left; remove and return their rows: `HERE` are those that leave now."""
         gone = np.empty(present.n, dtype=np.int64)
         estimates = _Estimates(
             self.odds, self.grouped, self._announced, self.usual_rounds, self._kappa, self._densities, self._works

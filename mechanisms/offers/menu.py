@@ -50,10 +50,7 @@ def announced(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoOffersMenu:
-    """All entries, for any report: rates, odds, and the calendars and the queue that waits are read from.
-
-    It does not depend on the job's report.
-    """
+    """All entries, for any report: rates, odds, and the calendars and the queue that waits are read from."""
 
     now: int  # the round
     capacity: int  # nodes

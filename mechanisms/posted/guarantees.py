@@ -41,10 +41,7 @@ def _default_errors(epsilon: float, max_value: float, oracle: Oracle = "monte-ca
 
 
 def _hidden_truthfulness_gain(delta: float, max_value: float) -> float:
-    """Return 2 delta/(1 - delta) V_max (8): the most a misreport gains with hidden durations.
-
-    Condition: all relevant estimates are 0 and all failure probabilities at most ``delta`` < 1.
-    """
+    """Return 2 delta/(1 - delta) V_max (8): most gained if estimates are 0 and failures at most ``delta`` < 1."""
     return 2 * delta / (1 - delta) * max_value if delta < 1 else math.inf
 
 
@@ -145,6 +142,19 @@ def relaxed_ratio(floor: float, ceiling: float) -> float:
 def smallest_supply(max_concurrency: int, floor: float, ceiling: float) -> float:
     """Return the relaxed supply C' that Theorem 5.1 needs, c_max (1 + log2(ceiling/floor)), in nodes."""
     return max_concurrency * (1 + math.log2(ceiling / floor))
+
+
+def stochastic_ratio(bundles: int, max_duration: int) -> float:
+    """Return alpha = 8 B/(B - H - 2) (27) with H = ceil(log2 D_max): B = floor(C'/(2 c_max)) > H + 2.
+
+    Revealed durations only.
+    """
+    height = (max_duration - 1).bit_length()
+    if bundles <= height + 2:
+        raise InvalidParameterError(
+            place="bundles", value=bundles, legal=f"more than {height + 2} for this max_duration"
+        )
+    return 8 * bundles / (bundles - height - 2)
 
 
 def sample_size(gamma: float, eta: float, max_delay: int, max_duration: int, max_concurrency: int = 1) -> int:

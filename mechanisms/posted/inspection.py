@@ -75,10 +75,7 @@ class Inspection:
         return self._oracle.n_outcomes(at_most)
 
     def exact_failures(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
-        """Return the true failure probabilities of starts ``now + i``, by enumeration.
-
-        Raises TooLargeError if there are too many joint outcomes of the earlier jobs.
-        """
+        """Return the true failure probabilities of starts ``now + i``, by enumeration, or raise TooLargeError."""
         check_menu(n_starts, n_durations)
         return ExactOracle.beside(self._oracle).table(concurrency, n_starts, n_durations)
 

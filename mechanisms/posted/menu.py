@@ -14,10 +14,7 @@ from marketsched.mechanisms.posted.launch_plan import ZERO_TOLERANCE
 
 
 def check_menu(n_starts: int, n_durations: int) -> None:
-    """Refuse a table of starts and durations that no memory holds, before prices or failures are computed.
-
-    Raises TooLargeError if there is too little memory; see `check_memory`.
-    """
+    """Refuse a table that no memory holds, by TooLargeError, before prices or failures are computed."""
     at_once = 5 * n_starts * n_durations * 8.0  # prices and failures, each as computed and as announced; a mask
     check_memory(
         f"a menu of {n_starts} starts x {n_durations} durations", at_once, "a smaller max_delay or max_duration"

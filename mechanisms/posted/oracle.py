@@ -107,10 +107,7 @@ class FailureOracle(ResidualTracker):
         return paths
 
     def n_outcomes(self, at_most: float = np.inf) -> float:
-        """Return how many joint outcomes the earlier jobs have, before equal loads are merged.
-
-        The count stops once it is above ``at_most``.
-        """
+        """Return the number of joint outcomes of earlier jobs, or any above ``at_most``; equal loads are not merged."""
         self._settle()
         count = 1.0
         for residual in self._jobs.values():

@@ -29,10 +29,7 @@ class Quote(Protocol):
 
 
 class RelaxedAlgorithm(Protocol):
-    """A menu-based, receptive algorithm for the relaxed problem, at work in one market.
-
-    This is what Algorithm 2 needs of it: `PostedPriceMechanism` uses nothing else.
-    """
+    """A menu-based, receptive algorithm for the relaxed problem, at work in one market: all that Algorithm 2 uses."""
 
     supply: float  # C', nodes
 
@@ -69,10 +66,7 @@ class RelaxedAlgorithm(Protocol):
         ...
 
     def slot_prices(self, first: int, count: int) -> NDArray[np.float64]:
-        """Return the current prices of ``count`` rounds from ``first`` on; +inf: not on sale.
-
-        In credits per node for a run of that one round.
-        """
+        """Return prices of ``count`` rounds from ``first`` on, credits a node for that round; +inf: not on sale."""
         ...
 
     def certificate(self, ledger: WelfareLedger) -> WelfareCertificate | None:

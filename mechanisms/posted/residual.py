@@ -161,10 +161,7 @@ class ResidualTracker:
         return self._limits
 
     def attach(self, limits: MarketLimits, rng: np.random.Generator, eviction: Eviction = "all") -> None:
-        """Serve one mechanism, which evicts by the rule ``eviction``; called by it.
-
-        Raises InvalidParameterError if the oracle already serves a mechanism: its paths would mix two markets.
-        """
+        """Serve one mechanism, which evicts by the rule ``eviction``; its paths are refused to a second one."""
         if self._limits is not None:
             raise InvalidParameterError("oracle: already serves another mechanism: expected a new oracle for each")
         self._limits, self.eviction = limits, eviction

@@ -37,10 +37,7 @@ class Booking(NamedTuple):
     phi: float = 0.0  # share of the price of booked rounds that is paid for those not used
 
     def owed(self, used: int) -> float:
-        """Return the payment for a run of this length: for those rounds, and a share ``phi`` of the price of the rest.
-
-        A run that the booking is too short for pays for all of it.
-        """
+        """Return the payment for ``used`` rounds, at most those booked, with ``phi`` of the price of the rest."""
         price = float(self.quoted[min(used, self.length)])
         return price + self.phi * (float(self.quoted[-1]) - price) if self.phi else price
 

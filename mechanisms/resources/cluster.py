@@ -62,10 +62,7 @@ class Resource:
         check_fields(self)
 
     def in_parts(self, place: str, amount: object, error: Error = InvalidParameterError) -> int:
-        """Return an amount in units as whole parts.
-
-        Raises InvalidParameterError if it is no number >= 0, or not a whole number of parts; or ``error`` in its place.
-        """
+        """Return an amount in units as whole parts; ``error`` if it is no number >= 0, or not whole in parts."""
         exact = _AMOUNT.check(place, amount, error) * self.parts
         whole = round(exact) if exact <= MOST_PARTS else 0
         if exact > MOST_PARTS or abs(exact - whole) > ROUNDING:

@@ -67,10 +67,7 @@ class _Options(NamedTuple):
 
 
 class _Costs(NamedTuple):
-    """Prices of one step, added up, and the tables of least costs.
-
-    Resources lie side by side, in ``width`` entries; all arrays are flat.
-    """
+    """Prices of one step, added up, and the tables of least costs, flat: resources side by side, ``width`` entries."""
 
     prefix: NDArray[np.float64]  # (n_pools * span * width,), credits: prices of the rounds before each, added up
     near: NDArray[np.float64]  # (n_lengths * n_pools * n * width,), the least of windows that begin within 8 rounds

@@ -126,10 +126,7 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
 
 
 class DominantTurns(TurnsAnew[WallJob]):
-    """Waiting jobs, all equally important, by the dominant shares of their owners, in each by arrival; see `TurnsAnew`.
-
-    ``used`` has shape (n, n_resources), by owner.
-    """
+    """Equally important jobs by the dominant shares of their owners, then by arrival; see `TurnsAnew`."""
 
     def __init__(
         self, waiting: Iterable[WallJob], used: NDArray[np.float64], parts: NDArray[np.float64], nodes: Nodes

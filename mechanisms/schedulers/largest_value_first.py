@@ -25,10 +25,7 @@ from marketsched.mechanisms.schedulers.queue_scheduler import QueueScheduler
 
 
 class Declared:
-    """The declared value of a job: of a start now, in expectation over its duration.
-
-    ``values`` and ``lasts`` are those of `steps_of`, ``useful`` the last completion that counts.
-    """
+    """The declared value of a job, as of `steps_of`: of a start now, in expectation over its duration."""
 
     def __init__(self, law: DurationLaw, values: NDArray[np.float64], lasts: NDArray[np.int64], useful: int) -> None:
         self._law, self._values, self._lasts = law, np.append(values, 0.0), np.minimum(lasts, useful)

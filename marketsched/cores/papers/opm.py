@@ -44,10 +44,7 @@ ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many jobs come a slot and 1,000 machines, half of them under light load as in the paper; and the sizes.
-
-    ``words`` are empty for the paper's load.
-    """
+    """How many jobs come a slot and 1,000 machines, half of them under light load as in the paper; and the sizes."""
 
     words: str
     heavy: float

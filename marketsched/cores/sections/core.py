@@ -23,10 +23,7 @@ PARTS = ("instance", "arrivals", "machines", "jobs")  # which have a kind
 
 
 class ClusterCore(Strict):
-    """The section ``cluster`` of a scenario; a subclass for each core adds its parts, ``slots`` and ``policies``.
-
-    ``core`` is its name.
-    """
+    """The section ``cluster`` of a scenario; a subclass for each ``core`` adds parts, ``slots`` and ``policies``."""
 
     if TYPE_CHECKING:  # fields of every subclass, where they stand in the order of a file
         core: str

@@ -71,10 +71,7 @@ class _DrawnFamily(Strict):
 
 
 class _Published(_DrawnFamily):
-    """The family of the authors' published code, defaults as in the paper; six types of devices.
-
-    ``ports_per_instance``: the mean number; None, all.
-    """
+    """The family of the authors' code, defaults as in the paper; ``ports_per_instance`` on average, None: all."""
 
     kind: Literal["published"]
     contention: Positive = 10.0

@@ -111,10 +111,7 @@ class _OpenbHours(Strict):
 
 
 class _OpenbRates(Strict):
-    """Bernoulli arrivals with the recorded shares of slots in which a pod of the type was created.
-
-    For as many slots as are wanted, where the record itself is too short.
-    """
+    """Bernoulli arrivals, for any number of slots, with the recorded shares of slots in which such a pod came."""
 
     kind: Literal["openb-rates"]
     days: Positive = 30.0

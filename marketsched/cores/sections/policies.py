@@ -66,10 +66,7 @@ class OgaSchedPolicy:
 
 @dataclass(frozen=True)
 class GangOgaPolicy:
-    """Online gradient ascent over the tasks of gangs, repaired so that a job's tasks run together or not at all.
-
-    ``geometry``: the projected subgradient step, or the mirror step with the entropy.
-    """
+    """Online gradient ascent over tasks of gangs, repaired to all or nothing, by a Euclidean or an entropy step."""
 
     step: Annotated[str | float, Named(("theory",), Finite("(0, inf)"))] = "theory"
     geometry: Literal["euclidean", "entropy"] = "euclidean"

@@ -22,9 +22,7 @@ class Fault(NamedTuple):
 
 
 def left_out(faults: Sequence[Fault], path: Path, strict: bool) -> dict[str, int]:
-    """Return the count of rows that are left out, as it stands in the notes of a log; {} if there are none.
-
-    With ``strict`` a fault is a TraceError; the message names the first line.
+    """Return the count of rows that are left out, as notes of a log have it; with ``strict`` a fault is a TraceError.
 
     Examples
     --------

@@ -67,10 +67,7 @@ class ChannelEnvironment(ArrivalStage):
         return tuple(counts > 0 for counts in super().observation(observes))
 
     def play(self, decision: Any) -> SlotOutcome:
-        """Check the selection, shape (E,), then draw the slot's utilities and tell those of the used channels.
-
-        DecisionError if it is malformed, or not allowed.
-        """
+        """Check the selection, shape (E,), or raise DecisionError; draw utilities, tell those of used channels."""
         arrived = self._draw() > 0
         try:
             selected = np.array(bool_array("selection", decision, (self.rules.n_channels,)), subok=False)

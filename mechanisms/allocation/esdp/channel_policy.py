@@ -174,10 +174,7 @@ class ChannelPolicy(ABC):
         self.statistics = ChannelStatistics(self.channels.n_channels)
 
     def allocate(self, arrivals: ArrayLike) -> NDArray[np.bool_]:
-        """Return which channels to use, shape (E,), given which ports have a job, shape (L,).
-
-        The selection is within the capacities, and only of channels of ports with a job.
-        """
+        """Return a legal selection of channels, shape (E,), given which ports have a job, shape (L,)."""
         return self._select(self.channels.present(arrivals))
 
     def update(self, selected: ArrayLike, utilities: ArrayLike) -> None:

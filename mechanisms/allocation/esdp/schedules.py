@@ -60,10 +60,7 @@ def slack_sequence(slack: str | Sequence) -> Sequence:
 
 
 def exploration_sequence(exploration: str | Sequence, largest: float) -> Sequence:
-    """Return g as a function of t that raises InvalidParameterError if g(t) is negative or not finite.
-
-    ``largest`` is m = alpha * E.
-    """
+    """Return g as a function of t that refuses a g(t) that is negative or not finite; ``largest`` is m = alpha * E."""
     if callable(exploration):
         chosen: Sequence = exploration
     else:

@@ -43,10 +43,7 @@ class _Baseline:
         self._view.flags.writeable = False
 
     def allocate(self, arrivals: ArrayLike) -> NDArray[np.float64]:
-        """Return the allocation of a slot, shape (n_ports, n_instances, n_types), for counts of arrivals (n_ports,).
-
-        A port with several jobs is served like one with one.
-        """
+        """Return the allocation of a slot, (n_ports, n_instances, n_types); several jobs at a port count as one."""
         return self.cluster.layout.to_dense(self.allocate_channels(arrivals))
 
     def allocate_channels(self, arrivals: ArrayLike) -> NDArray[np.float64]:

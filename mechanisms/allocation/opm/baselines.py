@@ -69,10 +69,7 @@ class StateSeeingFair(FairScheduler):
     observes = "state"
 
     def allocate(self, arriving: Iterable[JobOffer] = (), available: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Decide on the next slot, as `MachineScheduler.allocate`.
-
-        ``available``, shape (M,), says which machines are in the slot; None: all.
-        """
+        """Decide on the next slot, as `MachineScheduler.allocate`; ``available`` machines, shape (M,), or all."""
         seen = self._machines
         if available is not None:
             seen = np.flatnonzero(bool_array("available", available, (self.n_machines,)))

@@ -104,10 +104,7 @@ class GeneralOpm(PrimalDual):
         return self._shares.copy()
 
     def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
-        """Decide on the next slot, as `MachineScheduler.allocate`.
-
-        Returns the tasks, shape (n_tasks, 2), machine by machine: label of the job and number of the machine.
-        """
+        """Decide on the next slot; return tasks by machine, shape (n_tasks, 2): job's label, machine's number."""
         self._begin_slot(arriving)
         self._decide()
         return self._tasks.copy()

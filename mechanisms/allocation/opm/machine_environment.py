@@ -130,10 +130,7 @@ class MachineEnvironment:
         return (tuple(arriving),)
 
     def play(self, decision: ArrayLike) -> SlotOutcome:
-        """Let the machines work for the jobs they were given to: labels, or -1, shape (M,).
-
-        DecisionError if a job is not there.
-        """
+        """Let machines work for jobs: labels, or -1, shape (M,); DecisionError if a job is not there."""
         taken = self._checked(decision)
         rates = self._draw_rates()
         work = np.zeros(self.prices.size)

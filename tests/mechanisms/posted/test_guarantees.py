@@ -31,6 +31,7 @@ from marketsched.mechanisms.posted.guarantees import (
     sample_size,
     smallest_capacity,
     smallest_supply,
+    stochastic_ratio,
 )
 from refusals import refused
 
@@ -74,6 +75,13 @@ def test_w5_alpha_and_sufficient_capacity():
     assert f"{constants.alpha:.3f}" == "23.073"
     assert constants.sufficient_capacity == 8723
     assert constants.nominal_ratio == pytest.approx(4 * math.log(320) / (1 - 2.4 * 0.2))
+
+
+def test_w5stochastic_ratio():
+    assert stochastic_ratio(bundles=20, max_duration=4) == 10.0  # H = 2
+    assert stochastic_ratio(bundles=20, max_duration=3) == 10.0
+    assert stochastic_ratio(bundles=2 * (5 + 2), max_duration=32) == 16.0  # B = 2 (H + 2)
+    assert stochastic_ratio(bundles=10**9, max_duration=32) == pytest.approx(8.0)
 
 
 def test_ratio_forms():
@@ -240,3 +248,8 @@ def test_hidden_gain_bound_holds_for_every_deviation(data):
 def test_bad_parameters_are_named(wrong, message):
     with pytest.raises(InvalidParameterError, match=message):
         guarantees(**{**W5, "epsilon": 0.2, **wrong})
+
+
+def test_too_few_bundles():
+    with pytest.raises(InvalidParameterError, match="bundles = 4: expected more than 4"):
+        stochastic_ratio(bundles=4, max_duration=4)
