@@ -38,6 +38,8 @@ from .mechanisms.values import FallingValue as FallingValue
 from .mechanisms.values import LinearValue as LinearValue
 from .mechanisms.values import TableValue as TableValue
 from .papers.reproducing import reproduce as reproduce
+from .play.instance import InstanceBounds as InstanceBounds
+from .play.instance import instance_bounds as instance_bounds
 from .play.replaying import replay as replay
 from .play.running import run as run
 from .relaxed_lp.bounds import offline_bound as offline_bound

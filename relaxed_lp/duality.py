@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -58,9 +58,9 @@ class DualBound:
     """
 
     value: float  # credits
-    prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
+    prices: NDArray[np.float64] = field(repr=False)  # (horizon,), credits per node and round; round 1 first
     steps: int  # points evaluated
-    history: NDArray[np.float64]  # (steps,), best bound after each evaluation
+    history: NDArray[np.float64] = field(repr=False)  # (steps,), best bound after each evaluation
 
 
 class _Weighted(NamedTuple):

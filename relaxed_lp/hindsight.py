@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Optimum:
     """
 
     value: float  # credits
-    starts: NDArray[np.int64]  # (n_jobs,), rounds; 0 where the job is not run
+    starts: NDArray[np.int64] = field(repr=False)  # (n_jobs,), rounds; 0 where the job is not run
     proven: bool  # no schedule is worth more
     bound: float  # credits; no schedule is worth more than this
     gap: float  # credits, bound - value

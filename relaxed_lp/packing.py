@@ -18,7 +18,7 @@ so nothing better than it can be reached.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -56,11 +56,11 @@ class Bound:
     """
 
     value: float  # credits
-    prices: NDArray[np.float64]  # (horizon,), credits per node and round; round 1 first
+    prices: NDArray[np.float64] = field(repr=False)  # (horizon,), credits per node and round; round 1 first
     gap: float  # credits, dual_value - value
     dual_value: float  # credits
     optimal: bool  # the gap is closed; False: stopped by the time limit
-    allocation: NDArray[np.float64]  # (n_columns,), probability of each start
+    allocation: NDArray[np.float64] = field(repr=False)  # (n_columns,), probability of each start
     seconds: float  # spent in the solver
 
 
