@@ -32,6 +32,7 @@ from marketsched.live.bodies import Batch as Several
 from marketsched.live.costs import check_announced, fee, held_at_arrival, most_of
 from marketsched.live.credit_calls import outlook_of
 from marketsched.live.database import JournalError
+from marketsched.live.explained import explained
 from marketsched.live.job import STATES, WITHDRAWN, LiveJob, name_of_next
 from marketsched.live.market_view import PRICED_ROUNDS, clock_at, pool_prices, promises_to_owners
 from marketsched.live.owner_view import offered, seen
@@ -132,6 +133,12 @@ def job(turn: Turn, who: Principal, job: JobName) -> dict[str, Any]:
     for row in history:
         row["decisions"] = [each for each in row["decisions"] if each["job"] == job]
     return {**turn.shown([found])[0], "sow": history[0].pop("sow"), "history": history}
+
+
+@route("GET /v1/jobs/{job}/explanation", "owner", "operator", refusals=(404,))
+def explanation(turn: Turn, who: Principal, job: JobName) -> dict[str, Any]:
+    """Explain why a job waits or waited: rounds by cause, and how many nodes others held; no names, no reports."""
+    return explained(turn, _own_job(turn, who, job))
 
 
 def _check_duration(who: Principal, asked: Arrival) -> None:

@@ -86,10 +86,7 @@ class LiveState:
 
         It is no count of what others do, and changes with rounds alone.
         """
-        waiting, step = self.tally["arrived"] - len(self.reported), 10
-        while step < waiting:
-            step = step * 3 if str(step)[0] == "1" else step * 10 // 3
-        return step if waiting > 0 else 0
+        return next_step(self.tally["arrived"] - len(self.reported))
 
     def prices(self, count: int) -> list[float | None] | None:
         """Return the prices of the open round and those after it, credits per node; None: not on sale."""
@@ -127,3 +124,11 @@ class LiveState:
     def group_of(self, owner: str) -> str:
         """Return the group that an owner's account belongs to, or its own name."""
         return self.accounts.known[owner].belongs_to
+
+
+def next_step(count: int) -> int:
+    """Return the next higher of 0, 10, 30, 100, 300, ... of a count, which so is not told."""
+    step = 10
+    while step < count:
+        step = step * 3 if str(step)[0] == "1" else step * 10 // 3
+    return step if count > 0 else 0

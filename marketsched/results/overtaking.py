@@ -32,6 +32,7 @@ HOURS = ("median_wait_hours", "q90_wait_hours", "longest_wait_hours", "longest_o
 WIDE = 0.05  # share of the jobs
 Keeps = Literal["nothing", "waiting", "booked"]
 KEEPS = ("nothing", "waiting", "booked")
+FEW = 2000  # stretches of waits that are gone through without compiled code
 KEPT = 3  # the place of *kept* in `Causes`
 
 
@@ -130,7 +131,9 @@ class Waits:
         first = np.searchsorted(runs[:, 0], np.arange(self.arrivals.size + 1))
         jobs = self.order, since, until, self.nodes, self.durations, first
         of_runs = runs[:, 0], begin, end, np.argsort(begin, kind="stable")
-        found: tuple[NDArray[np.int64], NDArray[np.int64]] = _causes_kernel(
+        few = int((until - since).sum()) < FEW  # a live market waits for no compilation
+        kernel: Any = _causes_kernel.py_func if few else _causes_kernel
+        found: tuple[NDArray[np.int64], NDArray[np.int64]] = kernel(
             jobs, of_runs, times, np.cumsum(busy), self.capacity, KEEPS.index(self.keeps), one
         )
         return found
