@@ -162,6 +162,10 @@ class LiveClient:
         """Return a job with its statement of work and its history."""
         return self._get(f"/v1/jobs/{job}")
 
+    def explanation(self, job: str) -> dict[str, Any]:
+        """Return why a job waits, or waited."""
+        return self._get(f"/v1/jobs/{job}/explanation")
+
     def account(self, owner: str | None = None) -> dict[str, Any]:
         """Return a balance."""
         return self._get("/v1/account", **_said(owner=owner))

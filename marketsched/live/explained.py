@@ -28,9 +28,11 @@ def explained(turn: Turn, job: LiveJob) -> dict[str, Any]:
     Raises
     ------
     EventError
-        If it has not arrived, or it arrived too many events ago.
+        If it has not arrived, or it arrived too many events ago, or nodes differ.
     """
     market = turn.market
+    if market.config.cluster is not None:
+        raise EventError(f"explanation of {job.name!r}", legal="a market of identical nodes: causes count nodes")
     if job.arrived is None:
         raise EventError(f"explanation of {job.name!r}", legal="a job that has arrived")
     came, last = next(row.seq for row in turn.rows(job.rows) if row.event == "arrive"), job.rows[-1]

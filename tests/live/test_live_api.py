@@ -62,6 +62,7 @@ CALLS = {  # call: its body, and the status for operator, reader, ann (whose job
     ("GET", "/v1/jobs?after=ann.open"): (None, OK, FORBIDDEN, OK, UNKNOWN),
     ("GET", "/v1/jobs/ann.open"): (None, OK, FORBIDDEN, OK, UNKNOWN),
     ("GET", "/v1/jobs/ann.none"): (None, UNKNOWN, FORBIDDEN, UNKNOWN, UNKNOWN),
+    ("GET", "/v1/jobs/ann.runs/explanation"): (None, OK, FORBIDDEN, OK, UNKNOWN),
     ("POST", "/v1/jobs/ann.runs/arrival"): ({"signal": 1}, CONFLICT, FORBIDDEN, CONFLICT, UNKNOWN),
     ("POST", "/v1/jobs/ann.runs/arrival#simulated"): ({"duration": 1}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
     ("POST", "/v1/jobs/ann.open/completion"): ({}, CONFLICT, FORBIDDEN, FORBIDDEN, FORBIDDEN),
