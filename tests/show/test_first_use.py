@@ -101,8 +101,14 @@ def test_a_mistake_is_answered_with_what_to_do(here, arguments, words):
         (lambda: marketsched.run("saturated", policies=["drf"]), "policies = .*: expected none: saturated is a market"),
         (lambda: marketsched.compare("cluster-pai", runs=3, seed=2**64 - 2), "seed = 18446744073709551614: expected"),
         (lambda: learn("saturated"), r"expected a RepeatedMarket, as contested_market\(\)"),
-        (lambda: marketsched.run("saturated", mechanism=dict), r"mechanism = .*dict.*: expected its name, as 'bid"),
-        (lambda: marketsched.compare("saturated", [dict]), r"mechanism = .*dict.*: expected its name, as 'bid"),
+        (
+            lambda: marketsched.run("saturated", mechanism=dict),
+            r"the class dict is no mechanism: expected a subclass of marketsched.mechanisms.Mechanism",
+        ),
+        (
+            lambda: marketsched.compare("saturated", [dict]),
+            r"the class dict is no mechanism: expected a subclass of marketsched.mechanisms.Mechanism",
+        ),
         (lambda: marketsched.run("saturated", mechanism=["vcg", "spot"]), r"mechanism = \['vcg', 'spot'\]: expected"),
         (lambda: marketsched.Scenario.load("saturated").with_changes({"name": 3}), "changes = .*: expected texts, as"),
     ],
