@@ -83,7 +83,7 @@ class OwnerAtHand:
         found.pop(_from_birth(self.truth), None)
         return replace(self.market.public, others=tuple(found.values())[:ANNOUNCED])
 
-    @property
+    @cached_property
     def promise(self) -> str:
         """The mechanism's promise to jobs like this one, see `promise_of`."""
         return promise_of(self.market.setup.mechanism, self.truth, self.market.setup.table.disclosure)
