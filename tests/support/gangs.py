@@ -1,9 +1,8 @@
 """Gang clusters for tests, and what section 3.5 says written out naively, with loops over dense arrays."""
 
-import math
-
 import numpy as np
 
+import naive_allocation
 from marketsched.mechanisms.allocation import GangCluster
 from marketsched.mechanisms.allocation.oga.instances import draw_gains
 
@@ -57,28 +56,11 @@ def repaired_of(gang, y):
     return layout.to_dense(gang.repair(layout.to_channels(y)))
 
 
-def gain_of(code, alpha, y):
-    """Return OgaSched (27)."""
-    forms = (alpha * y, alpha * math.log(y + 1), 1 / alpha - 1 / (y + alpha), alpha * math.sqrt(y + 1) - alpha)
-    return forms[code]
-
-
 def naive_reward(gang, counts, y):
-    """Return the reward of section 3.5, term by term."""
-    total = 0.0
-    cluster = gang.relaxed
-    for port in range(gang.n_ports):
-        tasks = [q for q in range(gang.n_tasks) if gang.task_ports[q] == port]
-        gain = 0.0
-        for r in range(cluster.n_instances):
-            for k in range(cluster.n_types):
-                gain += gain_of(cluster.gain[r, k], cluster.alpha[r, k], sum(y[q, r, k] for q in tasks))
-        overhead = max(
-            cluster.overhead[k] * sum(y[q, r, k] for q in tasks for r in range(cluster.n_instances))
-            for k in range(cluster.n_types)
-        )
-        total += counts[port] * (gain - overhead)
-    return total
+    """Return the reward of section 3.5: that of the ports, each with what its tasks have together."""
+    together = np.zeros((gang.n_ports, *y.shape[1:]))
+    np.add.at(together, gang.task_ports, y)
+    return naive_allocation.naive_reward(gang.merged, counts, together)
 
 
 def counted_tasks(gang, y):

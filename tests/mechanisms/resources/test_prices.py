@@ -182,34 +182,6 @@ def test_what_no_scenario_reaches_is_forgotten():
     assert all_of_it.n > 400 and kept.n < 100 and kept.columns.values.size < 3000
 
 
-def patient_market(ahead):
-    """Two nodes, a job of four rounds in each round, worth 1 or 20, which can wait for 250 rounds."""
-    sizes = {"max_concurrency": 1, "max_duration": 4, "max_value": 20.0, "max_delay": 400}
-    market = ClusterBidPrice(2, 600, **sizes, lags=(6, 12), ahead=ahead)
-    rng, waits, income = np.random.default_rng(3), [], 0.0
-    for now in range(1, 301):
-        value = DeadlineValue(float(rng.choice([1.0, 20.0])), now + 250)
-        market.submit(f"job {now}", StatementOfWork(now, 1, value, [(now, 4, 1.0)]))
-        market.arrive(f"job {now}", 4)
-        market.advance()
-        booked = market.booked(f"job {now}", 4)
-        if booked is not None:
-            waits.append(booked[0] - now)
-            income += booked[1]
-    return np.array(waits), income
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.compiled  # as plain Python it takes minutes
-def test_patient_jobs_do_not_book_behind_the_prices():
-    """By default the window covers patience; with 144 rounds most bookings begin behind it, for nothing."""
-    waits, income = patient_market(None)
-    assert (waits > window_of(400)).mean() < 0.05
-    short, less = patient_market(144)
-    assert (short > 144).mean() > 0.5 and less < 0.2 * income
-
-
 def test_windows_grow_with_patience():
     assert [window_of(s) for s in (1, 192, 193, 577)] == [144, 144, 168, 456]
     sizes = {"max_concurrency": 1, "max_duration": 4, "max_value": 20.0}
