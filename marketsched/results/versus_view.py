@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from rich.text import Text
 
 from marketsched.results.answers import question_of
@@ -22,6 +23,7 @@ from marketsched.results.waits_view import round_length, wait_unit
 
 MOST = 10  # losers, and winners, that a table has
 NAMED = 3  # losers in the figure
+LETTERS = 0.06  # height of a name, of the axes
 LOSS, GAIN, OPEN = OKABE_ITO[5], OKABE_ITO[0], GREY
 HEADINGS = {  # of users for whom it rises, and falls: clear of 0, and where runs are few
     "wait_rounds": (("wait longer", "wait less"), ("waited longer, in so few runs", "waited less, in so few runs")),
@@ -172,11 +174,20 @@ def _draw(axes: Axes, table: pd.DataFrame, name: str, per: float, title: str, lo
         at = np.flatnonzero(clear == sign)
         lines = [each[at] for each in ends]
         axes.errorbar(at + 1, y[at], yerr=lines, fmt="o", markersize=5, color=colour, linewidth=1.2)
-    for x in range(min(NAMED, len(found))):
-        if clear[x] > 0:
-            axes.annotate(f" {found['owner'].iloc[x]}", (x + 1, y[x]), (4, 0), textcoords="offset points", fontsize=10)
+    low, high = axes.get_ylim()
+    named = [x for x in range(min(NAMED, len(found))) if clear[x] > 0]
+    for x, height in zip(named, _apart(loss * y[named], LETTERS * (high - low)), strict=True):
+        axes.text(x + 1 + 0.015 * len(found), loss * height, found["owner"].iloc[x], fontsize=10, va="center")
     axes.set_title(title, fontsize=12, loc="left")
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+
+
+def _apart(heights: NDArray[np.float64], gap: float) -> list[float]:
+    """Return falling heights, each as near below its own as the one before leaves room for it."""
+    found: list[float] = []
+    for height in heights.tolist():
+        found.append(min(height, found[-1] - gap) if found else height)
+    return found
 
 
 def _unit(table: pd.DataFrame, meta: Mapping[str, Any]) -> tuple[str, float]:

@@ -1,14 +1,16 @@
 """One mechanism against another, owner by owner: pairs and changes by hand, and what is said after few seeds."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 
 from marketsched.results.versus import COLUMNS, directions, paired_owners, versus_table
-from marketsched.results.versus_view import OPEN, versus_figure, versus_sentences, versus_view
+from marketsched.results.versus_view import OPEN, _draw, versus_figure, versus_sentences, versus_view
 from stored_results import stored
 
 
@@ -55,3 +57,15 @@ def test_changes_are_paired_seed_by_seed():
     assert alone["own"] == pytest.approx(0.1) and np.isnan(alone["own_low"])
     table = pd.DataFrame({"own_low": [0.1, -0.3, -0.1, np.nan, 0.0], "own_high": [0.2, -0.1, 0.1, np.nan, 0.0]})
     assert directions(table, "own").tolist() == [1, -1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("name", "loss"), [("wait_rounds", 1), ("own", -1)])
+def test_names_of_losers_do_not_lie_on_top_of_one_another(name, loss):
+    y = loss * np.array([5.0, 4.99, 4.98, *[0.0] * 40])
+    clear = {f"{name}_low": y - 0.01 * (y != 0), f"{name}_high": y + 0.01 * (y != 0)}
+    figure = Figure(figsize=(6, 4.6))
+    axes = figure.subplots()
+    _draw(axes, pd.DataFrame({"owner": [f"ml{i:02}" for i in range(43)], name: y, **clear}), name, 1.0, "", loss)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == 3 and not any(a.overlaps(b) for a, b in pairwise(boxes))
