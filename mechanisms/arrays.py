@@ -97,8 +97,7 @@ def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | None, ...
 def inner(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return the sum of products over the last axis, added in the same order whatever the number of threads.
 
-    With ``@`` the last bit of a long sum depends on the threads that BLAS may use: one in a worker, all in a process
-    alone.
+    With ``@`` the last bit of a long sum depends on the threads that BLAS may use: one in a worker, all elsewhere.
     """
     total: NDArray[Any] = (a * b).sum(axis=-1)
     return total

@@ -59,8 +59,7 @@ def name_and_keys(pieces: Sequence[str]) -> tuple[str, list[str]]:
 def loaded_from_file(name: str, kind: str = "mechanism") -> Callable[..., Any]:
     """Return the class or function of such a name; its file is run if that has not been done.
 
-    InvalidParameterError, which says ``kind``, if there is no such file, it raises an error, or it defines nothing of
-    that name that can be called.
+    InvalidParameterError, which says ``kind``: no such file, an error in it, or nothing of that name to be called.
     """
     found = _FORM.fullmatch(name)
     if found is None:

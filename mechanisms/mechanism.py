@@ -317,8 +317,7 @@ class Mechanism(ABC):
     def set_share(self, place: str, share: float) -> None:
         """Give an account or an owner another share of the machine from the current round on, or its first one.
 
-        EventError if there are no shares, or they cannot change, as by default; InvalidParameterError, and nothing is
-        changed, if share or place is illegal.
+        EventError if shares are none or fixed, as by default; InvalidParameterError, with no change, if it is illegal.
         """
         legal = "a mechanism whose shares change: credits, fair-turns"
         raise EventError(f"share of {place!r}: those of {type(self).__name__} do not change", legal=legal)

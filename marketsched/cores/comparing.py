@@ -156,13 +156,7 @@ SHORTEST = 25  # slots; shorter horizons are left out
 
 
 def horizons_of(slots: int) -> list[int]:
-    """Return the horizons at which regret is measured, the shortest first: T/8, T/4, T/2 and T slots.
-
-    Examples
-    --------
-    >>> horizons_of(2000), horizons_of(60)
-    ([250, 500, 1000, 2000], [30, 60])
-    """
+    """Return the horizons at which regret is measured, the shortest first: T/8, T/4, T/2 and T slots."""
     found = {slots >> i for i in range(HALVINGS + 1)}
     return sorted(each for each in found if each >= SHORTEST or each == slots)
 

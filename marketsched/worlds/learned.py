@@ -108,11 +108,6 @@ def known_by(history: History, now: float) -> History:
     """Return the runs known at time ``now`` (s): earlier submissions, which of them have ended, and one to come.
 
     The submission to come, and ends that lie ahead or are not recorded, are infinite.
-
-    Examples
-    --------
-    >>> known_by(History([10.0, 20.0, 30.0], [15.0, 27.0, 31.0], [1, 2, 1]), 25.0)
-    History(submits=[10.0, 20.0, inf], ends=[15.0, inf, inf], durations=[1, 0, 0])
     """
     n = bisect_left(history.submits, now)
     ended = [end <= now for end in history.ends[:n]]  # NaN: not known to have ended

@@ -99,8 +99,7 @@ def as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
 def over_one_denominator(arrays: Sequence[NDArray[Any]], terms: int) -> tuple[list[NDArray[Any]], int]:
     """Return arrays of `number_array` as integers over one denominator: ``array = returned / denominator``.
 
-    They are int64, or Python integers (dtype object) where the sum of ``terms`` entries could overflow; float64 over 1
-    if one array is.
+    int64; Python integers where a sum of ``terms`` entries could overflow; float64 over 1 if one array is.
     """
     if not is_exact(*arrays):
         return [as_floats(array) for array in arrays], 1

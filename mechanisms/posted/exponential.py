@@ -300,10 +300,7 @@ def price_table_kernel(slot_prices, usage, first_start, concurrency, room, price
 
 @njit(cache=True)
 def commit_kernel(usage, prices, base, ratio, room, concurrency, starts, durations, weights, most):  # type: ignore[no-untyped-def]
-    """Add the tasks' expected usage, and set the prices of the slots touched; return 0.
-
-    If the arrays are too short, and may have ``most`` entries, nothing is done: what is wanted is returned.
-    """
+    """Add the tasks' expected usage, price the slots touched, return 0; if arrays are too short, the size wanted."""
     wanted = 0
     for i in range(starts.size):
         wanted = max(wanted, starts[i] + durations[i] + 1)

@@ -203,8 +203,7 @@ def _joint_kernel(  # type: ignore[no-untyped-def]
 ):
     """Add the counts of all blocks; ``words`` and ``failed`` are scratch, zero before and after dirty rounds.
 
-    ``words[w, t]`` holds the lanes with a hit of width ``w`` in round ``t``; its last row, the lanes
-    lost before round ``t``.
+    ``words[w, t]`` holds the lanes with a hit of width ``w`` in round ``t``; its last row, those lost before ``t``.
     """
     durations, anchors, lengths = launches
     n_widths, n_durations, n_starts = failing.shape

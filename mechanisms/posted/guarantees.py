@@ -48,8 +48,7 @@ def _hidden_truthfulness_gain(delta: float, max_value: float) -> float:
 def _chernoff(threshold: float, mean: float, width: float) -> float:
     """Return Lemma C (15): Pr[sum U_i >= K] <= exp(-(K ln(K/m) - K + m)/w), and 1 if K <= m.
 
-    ``threshold`` K; ``mean`` m >= 0, an almost sure bound on the sum of conditional means; ``width`` w > 0, the largest
-    U_i.
+    ``mean`` m >= 0 bounds the sum of conditional means almost surely; ``width`` w > 0 is the largest U_i.
     """
     if not (mean >= 0 and width > 0):
         raise InvalidParameterError(f"mean = {mean!r}, width = {width!r}: expected mean >= 0 and width > 0")

@@ -65,8 +65,7 @@ class FailureOracle(ResidualTracker):
     def at_rest(self) -> FailureOracle:
         """Return an oracle that answers `table` as this one would now, and leaves this one as it is.
 
-        Where an estimate has to draw or to settle something before it, that is done by a copy, which serves
-        until the next event.
+        Where an estimate draws or settles something first, a copy does, which serves until the next event.
         """
         if self._settled and not self._draws_before_estimate():
             return self

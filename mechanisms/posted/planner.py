@@ -53,8 +53,7 @@ class Planner:
     def plan(self, sow: StatementOfWork, law: Law, now: int) -> tuple[Choice, Quote | None]:
         """Choose the launch plan (3)-(4) at the menu of this moment, and force it on the relaxed algorithm.
 
-        ``law`` is that of ``sow``. Returns the choice, and the quote that the job will be charged by (None: it never
-        runs).
+        ``law`` is that of ``sow``. Returns the choice, and the quote that is charged; None: the job never runs.
         """
         choice = self._choose(sow, law, now)
         quote = self.quote_of(sow.concurrency, choice)

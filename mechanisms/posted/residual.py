@@ -138,10 +138,9 @@ class ResidualJob:
 
 
 class ResidualTracker:
-    """The earlier active jobs with their observations; base of both oracles.
+    """The earlier active jobs with their observations; base of both oracles, which override the hooks ``_on_*``.
 
-    The mechanism calls :meth:`attach` once, then ``submitted``, ``arrived``, ``removed`` and
-    ``advanced`` as things happen. Oracles override the hooks ``_on_*``.
+    A mechanism calls :meth:`attach` once, then ``submitted``, ``arrived``, ``removed``, ``advanced`` as they happen.
     """
 
     def __init__(self) -> None:

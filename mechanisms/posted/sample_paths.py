@@ -44,8 +44,7 @@ INT16_TOP = np.iinfo(np.int16).max
 class SamplePaths:
     """``n_paths`` joint draws of the active jobs' outcomes, and the resulting loads.
 
-    ``root`` is the key of all draws; jobs on a path are evicted by the rule ``eviction``. TooLargeError if the loads
-    would take more than `MAX_CELLS` entries.
+    ``root`` keys all draws; paths evict by the rule ``eviction``. TooLargeError above `MAX_CELLS` entries of loads.
     """
 
     def __init__(self, n_paths: int, limits: MarketLimits, root: np.uint64, eviction: Eviction = "all") -> None:
@@ -162,8 +161,7 @@ class SamplePaths:
     def twin(self, n_paths: int, root: np.uint64, stamp: int) -> SamplePaths:
         """Return ``n_paths`` new paths of the same jobs, drawn under another root key; ``self`` stays as it is.
 
-        They are for estimates of this moment, and get no later events: which outcomes were drawn is not kept, and
-        laws are shared.
+        For estimates of this moment alone: drawn outcomes are not kept and laws are shared, so no event follows.
         """
         twin = SamplePaths(n_paths, self.limits, root, self.eviction)
         twin.now = self.now

@@ -45,8 +45,7 @@ class Booking(NamedTuple):
 def booking_to_data(booking: Booking, cluster: Cluster) -> dict[str, Any]:
     """Return a booking as plain data: ``shape``, ``kind``, ``length`` (rounds) and ``nodes`` by name.
 
-    Of each node ``tasks``, and ``devices`` by resource: pairs of the number of a device on its node, from 0, and the
-    parts that are taken of it.
+    Of each node ``tasks``, and ``devices`` by resource: pairs of a device's number on its node and its parts taken.
     """
     layout, nodes = cluster.layout, {}
     devices = sorted(zip(booking.placed.devices.tolist(), booking.placed.parts.tolist(), strict=True))

@@ -183,13 +183,7 @@ class Cluster:
 
     @classmethod
     def of_nodes(cls, capacity: int) -> Cluster:
-        """Return the cluster of a market of identical nodes: one node with ``capacity`` units (see the module).
-
-        Examples
-        --------
-        >>> Cluster.of_nodes(3).layout.pool_size.tolist()
-        [[3]]
-        """
+        """Return the cluster of a market of identical nodes: one node with ``capacity`` units (see the module)."""
         return cls((Resource("node"),), (NodeGroup("node", "node", 1, {"node": capacity}),))
 
     def __hash__(self) -> int:

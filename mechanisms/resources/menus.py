@@ -65,8 +65,7 @@ def quoted(
 ) -> NDArray[np.float64]:
     """Return the cost of the first 0, 1, ..., ``length`` rounds of a booking, shape (length + 1,).
 
-    ``prefix`` is as of `entries`; ``total``, shape (n_resources,), is what all its tasks take, in parts; ``start``
-    counts from the current round.
+    ``prefix`` is as of `entries`; ``total`` are the parts of all its tasks by resource; ``start`` counts from now.
     """
     costs: NDArray[np.float64] = _quoted_kernel(prefix, pool, total, start, length)
     costs.flags.writeable = False  # copies of a market share it

@@ -54,10 +54,7 @@ class TaskTypes:
 
 
 def place(rule: Rule, room: Room, wanted: Wanted, cluster: Cluster, types: TaskTypes) -> Placed:
-    """Place the tasks of a booking for which the test has found room; ``room`` is not changed (rules: see the module).
-
-    ``types`` are past tasks, for `fgd`.
-    """
+    """Place the tasks of a booking for which the test found room, unchanged; ``types`` are past tasks, for `fgd`."""
     return Placed(
         *_placed_kernel(RULES.index(rule), wanted.tasks, wanted.demand, tuple(room), cluster.layout, types.frequent)
     )

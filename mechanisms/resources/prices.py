@@ -77,8 +77,7 @@ class ShapesOfThePast:
 class ShapesOfLaws:
     """Every scenario is one draw of all public laws, made once, before the market begins.
 
-    ``rng`` gives for each law in turn one number for the statement, one for its arrival and case. ``n_scenarios``, K,
-    is >= 1.
+    ``rng`` gives each law in turn one number for the statement and one for arrival and case.
     """
 
     reach = 0

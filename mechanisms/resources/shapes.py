@@ -233,8 +233,7 @@ def _options(shapes: tuple[Shape, ...], cluster: Cluster) -> Options:
 def demand_of(shape: Shape, cluster: Cluster, place: str = "shape") -> NDArray[np.int64]:
     """Return the needs of one task of a shape on a cluster, in parts, shape (n_resources,).
 
-    Raises InvalidReportError if a resource is unknown, or an amount is no whole number of parts, or parts of several
-    devices.
+    InvalidReportError if a resource is unknown, an amount no whole number of parts, or parts of several devices.
     """
     known = {resource.name: i for i, resource in enumerate(cluster.resources)}
     demand = np.zeros(len(known), dtype=np.int64)

@@ -54,22 +54,14 @@ class _Node:
 
 
 class ShareTree:
-    """Accounts and users with their shares and their usage.
+    """Accounts and users with their shares, >= 0, by place in the tree, and their usage.
 
-    Parameters
-    ----------
-    shares : mapping of str to float
-        Shares, >= 0, by place in the tree. An account ends with ``/``: ``"physics/"``, ``"physics/optics/"``; a user
-        stands in its account, or at the top: ``"physics/ann"``, ``"bob"``. ``"parent"`` in place of a number gives a
-        user its account's shares; what is in an account with ``"parent"`` is on the level of that account. A user has
-        one place.
-    newcomers : str
-        The account of users that `shares` does not name, as in ``"guests/"``; empty: the top. Each has one share.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a share is outside its range, an account that a place names is missing, or a user has two places.
+    An account ends with ``/``: ``"physics/"``, ``"physics/optics/"``; a user stands in its account, or at the top:
+    ``"physics/ann"``, ``"bob"``, and has one place. ``"parent"`` in place of a number gives a user its account's
+    shares; what is in an account with ``"parent"`` is on the level of that account. Users whom ``shares`` does not name
+    are in the account ``newcomers``, as in ``"guests/"`` (empty: at the top), with one share each.
+    InvalidParameterError if a share is outside its range, an account that a place names is missing, or a user has two
+    places.
 
     Examples
     --------

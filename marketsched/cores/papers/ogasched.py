@@ -1,7 +1,6 @@
 """The evaluation of the OgaSched paper: Figs. 2 to 7, and Table 2 (Table III of its extended version).
 
-The paper's increases are given here as what a baseline earns over what OgaSched earns, the inverse:
-that ratio exists in seeds, too, in which a baseline's total is negative.
+The paper's increases are given as baseline over OgaSched, a ratio that a negative baseline's total has, too.
 """
 
 from __future__ import annotations

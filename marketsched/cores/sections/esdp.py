@@ -79,8 +79,7 @@ class _RecordedChannels(Strict):
 class _PaiMiniBatches(_RecordedChannels):
     """Recorded mini-batch times of four training jobs on the Alibaba PAI cluster, ten workers each.
 
-    A port is a job, a channel one of its workers; a job's fastest mini-batch has utility 1. Requests
-    are shares of a GPU in per cent.
+    A port is a job, a channel one of its workers; the fastest has utility 1. Requests are per cent of a GPU.
     """
 
     kind: Literal["pai-minibatches"]

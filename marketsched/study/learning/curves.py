@@ -61,32 +61,13 @@ def learning_curves(
     progress: Progress | None = None,
     keep_interrupted: bool = False,
 ) -> Result:
-    """Let owners learn in several markets, once per seed.
+    """Let owners learn in several markets (by the name that tables show; by default `default_markets`), once per seed.
 
-    Parameters
-    ----------
-    markets : mapping of str to RepeatedMarket, optional
-        By the name that tables show; by default `default_markets`.
-    rules : sequence of str
-        Each is tried, for all owners together; see `learn`.
-    episodes, measure_every, bound_every
-        As for `learn`.
-    seeds : sequence of int
-        One run each.
-    window : int
-        Episodes that one point of a curve averages.
-    confidence : float
-        Of each interval, in (0, 1).
-    workers : int
-        Processes. More than one: markets must pickle, as those of this package do.
-    executor : str or concurrent.futures.Executor, optional
-        In place of processes here: the address of a Dask scheduler, or an executor.
-    kept : KeptResults, optional
-        Where finished runs are kept, of these markets and sizes.
-    progress : function of (str, int, int), optional
-        Called after each run.
-    keep_interrupted : bool
-        On Ctrl-C return the seeds that are finished (at least two) instead of raising.
+    Each of the ``rules`` is tried, for all owners together; ``episodes``, ``measure_every`` and ``bound_every`` are
+    those of `learn`, ``window`` the episodes that one point of a curve averages. More than one of ``workers`` asks that
+    markets pickle, as those of this package do; ``executor``, an executor or the address of a Dask scheduler, takes
+    their place. Finished runs, of these markets and sizes, are kept in ``kept``; ``progress`` is called after each. On
+    Ctrl-C, ``keep_interrupted`` returns the seeds that are finished (at least two) instead of raising.
 
     Returns
     -------
@@ -102,11 +83,6 @@ def learning_curves(
         truthful_welfare_share (the same, had all told the truth on the same days); revenue_share
         (revenue / bound). ``runs``: the figures seed by seed, one column per figure. If it was interrupted,
         ``meta["seeds"]`` are those that all mechanisms and rules have.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there are fewer than two seeds; and errors as of `learn`.
     """
     chosen = default_markets() if markets is None else dict(markets)
     seeds = [Whole(0, LARGEST_SEED).check(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]

@@ -25,25 +25,11 @@ LARGEST_NUMBER = 1e15
 
 
 def read_spot_series(path: Path) -> pd.DataFrame:
-    """Return the series of a zone.
+    """Return the series of a zone from a JSON file as published, plain or gzip.
 
-    Parameters
-    ----------
-    path : Path
-        A JSON file as published, plain or gzip.
-
-    Returns
-    -------
-    DataFrame
-        ``time_s`` (float64, from the first entry on), ``available`` (int64, machines), ``price`` (float64, dollars per
-        machine and hour; NaN: not recorded).
-
-    Raises
-    ------
-    MissingDataError
-        If there is no such file.
-    TraceError
-        If it is no such object, or an entry is out of range; the message names the entry.
+    Columns: ``time_s`` (float64, from the first entry on), ``available`` (int64, machines), ``price`` (float64, dollars
+    per machine and hour; NaN: not recorded). MissingDataError without the file; TraceError, which names the entry, if
+    it is no such object, or an entry is out of range.
     """
     content = _content(path)
     metadata = content.get("metadata")

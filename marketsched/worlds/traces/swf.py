@@ -44,27 +44,12 @@ FIELDS = {
 
 
 def read_swf(path: Path, faults: list[Fault] | None = None) -> pd.DataFrame:
-    """Return the jobs of a log in Standard Workload Format, plain or gzip.
+    """Return the jobs of a log in Standard Workload Format, plain or gzip, one column per field of :data:`FIELDS`.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    faults : list of Fault, optional
-        Takes the lines that are malformed, which are then left out. None: the first one is an error.
-
-    Returns
-    -------
-    DataFrame
-        One column per field of :data:`FIELDS`. Measured values are float64 with NaN for "not
-        known" (names end in their unit: seconds, kB); codes and counts are int64 with -1.
-
-    Raises
-    ------
-    MissingDataError
-        If the file is not there.
-    TraceError
-        If the file is cut short, damaged or (without ``faults``) malformed; the message names file and line.
+    Measured values are float64 with NaN for "not known" (names end in their unit: seconds, kB); codes and counts are
+    int64 with -1. Malformed lines go to ``faults`` and are left out; None: the first one is an error. MissingDataError
+    without the file; TraceError, which names file and line, if it is cut short, damaged or (without ``faults``)
+    malformed.
     """
     return pd.concat(stream_swf(path, faults=faults), ignore_index=True)
 

@@ -42,8 +42,7 @@ MEMORY_LIMIT = 2**30
 class BudgetedProblem:
     """The constraints of a budgeted selection, prepared once for many values and variances.
 
-    Requests (E, K) and capacities (K,) are whole numbers >= 0; a table may take ``memory_limit`` bytes, and
-    TooLargeError is raised if that is too little for any.
+    Requests (E, K) and capacities (K,) are whole numbers >= 0; TooLargeError if ``memory_limit`` holds no table.
     """
 
     @legal

@@ -218,8 +218,7 @@ class GangEsdp(Esdp):
 def _gang_table_kernel(placements, tasks, sizes, strides, counts, best, decisions):  # type: ignore[no-untyped-def]
     """Fill the tables; what is left in ``counts[0]`` and ``best[0]`` are the optima of all jobs.
 
-    ``decisions[q, placed, cell, s]`` is 0 for "task q is not placed", else one plus the placement's number within
-    its task.
+    ``decisions[q, placed, cell, s]`` is 0 if task q is not placed, else one plus the placement's number within it.
     """
     values, unseen, gains, requests, servers, offsets = placements
     firsts, jobs, caps = tasks

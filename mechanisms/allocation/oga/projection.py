@@ -74,16 +74,8 @@ def _column_limits(
 def project_columns(points: ArrayLike, bounds: ArrayLike, capacities: ArrayLike, columns: ArrayLike) -> _Projected:
     r"""Project columns that lie one after the other, each onto its own box and capacity.
 
-    Returns the nearest points and the dual prices :math:`\rho` of OgaSched (12).
-
-    Parameters
-    ----------
-    points, bounds : array_like of float, shape (n,)
-        :math:`z` and :math:`a \ge 0`, all columns.
-    capacities : array_like of float, shape (n_columns,)
-        :math:`c \ge 0`; below 1e-250 it counts as zero.
-    columns : array_like of int, shape (n_columns + 1,)
-        Column ``j`` is ``points[columns[j]:columns[j + 1]]``; columns may be empty.
+    Returns the nearest points and the dual prices :math:`\rho` of OgaSched (12). Column ``j``, which may be empty, is
+    ``points[columns[j]:columns[j + 1]]``, z, with ``bounds`` a >= 0; a capacity c below 1e-250 counts as zero.
 
     Examples
     --------

@@ -47,8 +47,7 @@ class AvailabilityProcess(Protocol):
 class IndependentAvailability:
     """Machine i is available in a slot with probability ``shares[i]``, independently of everything else.
 
-    Service rates as the theory of OPM assumes them: independent over slots, and a mean that is the machine's own. Only
-    a child of ``rng`` is drawn from.
+    So the theory of OPM assumes service rates, with a mean of each machine. Only a child of ``rng`` is drawn from.
     """
 
     slots: int | None = None

@@ -69,8 +69,7 @@ class MachineScheduler(ABC):
     def allocate(self, arriving: Iterable[JobOffer] = ()) -> NDArray[np.int64]:
         """Decide on the next slot: return by machine the label of the job that gets it, or -1; a copy.
 
-        Jobs that are ``arriving`` come in before it. EventError if the work of the last slot is not known yet, or the
-        horizon is over.
+        Jobs ``arriving`` come in before it. EventError if the last slot's work is not known, or the horizon is over.
         """
         self._begin_slot(arriving)
         self._decide()
