@@ -123,7 +123,8 @@ class RoundAuction(ArrivalMarket):
             tuple(x.owner for x in bidding),
         )
         winners, settled = set(), self.settle(bids, free)
-        if not isinstance(settled, Sequence) or len(settled) != len(bidding) or not all(map(_is_answer, settled)):
+        many = isinstance(settled, Sequence) and len(settled) == len(bidding)
+        if not (many and all(x is None or type(x) is Settlement for x in settled)):
             raise InvalidParameterError(
                 place=f"{type(self).__name__}.settle(bids, free)",
                 value=settled,
@@ -134,10 +135,6 @@ class RoundAuction(ArrivalMarket):
                 x.agreed = settlement
                 winners.add(x.job)
         return winners
-
-
-def _is_answer(x: object) -> bool:
-    return x is None or type(x) is Settlement
 
 
 def _coming(x: WaitingJob, now: int) -> NDArray[np.float64]:

@@ -36,27 +36,16 @@ Named = TypeVar("Named", "Resource", "NodeGroup")
 class Resource:
     """What nodes have some of.
 
-    Parameters
-    ----------
-    name : str
-        As shapes and groups name it: ``"cpu"``.
-    parts : int
-        Whole parts of one unit, the smallest amount that can be requested: 1000 (thousandths of a core).
-    device : bool
-        True: it comes in devices of one unit each, and no task's share lies on two of them.
-    unit : str
-        The name of a unit in reports: ``"core"``, ``"GiB"``.
-
     Examples
     --------
     >>> Resource("cpu", parts=1000, unit="core").in_parts("each.cpu", 0.5)
     500
     """
 
-    name: str
-    parts: Annotated[int, Whole(1, 1_000_000_000)] = 1
-    device: bool = False
-    unit: str = ""
+    name: str  # as shapes and groups name it: "cpu"
+    parts: Annotated[int, Whole(1, 1_000_000_000)] = 1  # of one unit; one is the smallest request: 1000 for a core
+    device: bool = False  # whether it comes in devices of one unit each; no task's share lies on two of them
+    unit: str = ""  # its name in reports: "core", "GiB"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -73,18 +62,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes with equal capacities.
-
-    Parameters
-    ----------
-    name : str
-        Of the group; node ``i`` of it is called ``name-i``.
-    kind : str
-        What a job names: ``"a100"``. Several groups may be of one kind.
-    nodes : int
-        How many.
-    each : mapping of str to float
-        What one node has, in units of each resource; 0 of those left out.
+    """Nodes with equal capacities; node ``i`` of a group is called ``name-i``.
 
     Examples
     --------
@@ -93,9 +71,9 @@ class NodeGroup:
     """
 
     name: str
-    kind: str
-    nodes: Annotated[int, Whole(1, MOST_NODES)]
-    each: Mapping[str, float]
+    kind: str  # what a job names: "a100"; several groups may be of one kind
+    nodes: Annotated[int, Whole(1, MOST_NODES)]  # how many
+    each: Mapping[str, float]  # what one node has, in units of each resource; 0 of those left out
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -84,7 +84,8 @@ class ShareTree:
         for place in sorted(given, key=lambda place: (str(place).count("/"), not str(place).endswith("/"))):
             self._plant(place, given[place])
         if newcomers not in self._accounts:
-            raise InvalidParameterError(place="newcomers", value=newcomers, legal=f"one of {self._legal_accounts()}")
+            legal = ", ".join(map(repr, self._accounts))
+            raise InvalidParameterError(place="newcomers", value=newcomers, legal=f"one of {legal}")
         self._newcomers = self._accounts[newcomers]
 
     def _plant(self, place: str, given: float | str) -> None:
@@ -114,9 +115,6 @@ class ShareTree:
         parent.children.append(node)
         parent.level_shares += shares or 0.0
         return node
-
-    def _legal_accounts(self) -> str:
-        return ", ".join(repr(name) for name in self._accounts)
 
     def __len__(self) -> int:
         """How many users there are."""
