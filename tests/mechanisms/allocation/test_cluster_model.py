@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from draws import many
 from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.allocation import BipartiteCluster
 from marketsched.mechanisms.allocation.oga.gains import GAIN_NAMES
@@ -20,7 +19,7 @@ def random_allocation(cluster, rng):
     return cluster.project(rng.uniform(-1.0, 4.0, shape) * cluster.channels[:, :, None])
 
 
-@settings(max_examples=many(40))
+@pytest.mark.slow
 @given(SEEDS, st.booleans())
 def test_reward_and_gradient_agree_with_the_formulas(seed, integers):
     rng = np.random.default_rng(seed)
