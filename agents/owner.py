@@ -67,6 +67,10 @@ class NamedOwner(MarketAgent):
         Its name in the workload.
     jobs : list of JobOwner
         Those of its jobs that it has submitted.
+
+    Examples
+    --------
+    See `Market`.
     """
 
     def __init__(self, model: mesa.Model, unique_id: int, name: str) -> None:

@@ -31,6 +31,10 @@ class InstanceBounds:
         (11): what no schedule exceeds in expectation, by the laws of the jobs alone.
     first_come, best_flat : float
         First come, first served at price 0, and at the best flat price, durations known.
+
+    Examples
+    --------
+    See `instance_bounds`.
     """
 
     name: str

@@ -23,3 +23,4 @@ from . import tables as tables
 from . import views as views
 from . import waits as waits
 from . import waits_view as waits_view
+from . import windows as windows

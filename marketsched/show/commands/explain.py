@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from marketsched import config, explanations, play
+from marketsched import config, explanations, play, results
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.results.output import META, plain
 from marketsched.results.result import Result, load
-from marketsched.results.windows import window_of
 from marketsched.show.cli import with_settings
 from marketsched.show.commands.tools import (
     DataOption,
@@ -64,7 +63,7 @@ def _market(where: str, changes: list[str], seed: int, data: Path | None) -> Res
         source, text = where, result.texts.get("scenario.yaml", "")
         content = config.strict_yaml.parse_yaml(text, f"{where}/scenario.yaml")
         if (windows := int(result.meta.get("windows", 1))) > 1:  # each seed is of one
-            content["workload"] |= {"windows": windows, "window": window_of(seed, windows)}
+            content["workload"] |= {"windows": windows, "window": results.windows.window_of(seed, windows)}
     else:
         content, source = config.scenario_file.read_scenario(where)
     changed = config.scenario_file.with_changes(content, changes)
