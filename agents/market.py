@@ -44,7 +44,7 @@ class Market(MarketRun, OwnersModel):
     Attributes
     ----------
     setup : MarketSetup
-        With a mechanism of its own, so that a setup serves many markets.
+        The first market of a setup plays its mechanism, later ones have a fresh copy.
     named : dict of str to NamedOwner
         The owners of ``strategies``.
     mechanism : Mechanism
@@ -120,9 +120,12 @@ def _check_strategies(own: Mapping[str, Strategy], setup: MarketSetup) -> None:
 
 
 def _as_setup(scenario: object, rng: np.random.Generator) -> MarketSetup:
-    """Return the setup itself with a mechanism of its own, or the one a scenario makes."""
+    """Return the setup itself, with a fresh mechanism if another market has played its own; or what a scenario makes."""
     if isinstance(scenario, MarketSetup):
-        return replace(scenario, mechanism=copy.deepcopy(scenario.mechanism))
+        if not scenario.unplayed:
+            scenario.unplayed.append(copy.deepcopy(scenario.mechanism))
+            return scenario
+        return replace(scenario, mechanism=copy.deepcopy(scenario.unplayed[0]))
     if isinstance(scenario, SetupSource):
         return scenario.setup(rng)
     legal = "a Scenario (Scenario.load, Scenario.from_dict), a MarketSetup, or another object with setup(rng)"

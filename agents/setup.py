@@ -32,7 +32,7 @@ class MarketSetup:
     jobs : sequence of Job
         The workload. Jobs born in the same round submit in this order.
     mechanism : Mechanism
-        A fresh mechanism, in round 1. It keeps the state of the run, so a setup is played once.
+        A fresh mechanism, in round 1. It keeps the state of the run; a second `Market` of the setup has a copy.
     capacity : int
         C, nodes.
     horizon : int
@@ -76,6 +76,7 @@ class MarketSetup:
     strategy: Strategy | Callable[[Job], Strategy] = field(default_factory=Truthful)
     round_seconds: Positive | None = None
     notes: Mapping[str, str | int | float] = field(default_factory=dict)
+    unplayed: list[Mechanism] = field(default_factory=list, init=False, repr=False, compare=False)  # for later markets
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanism", as_mechanism(self.mechanism))

@@ -17,7 +17,7 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.mechanisms.auctions.flat_price import best_first_come, best_first_come_served
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.limits import LAST_ROUND, MarketLimits
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.play.hindsight import realised
 from marketsched.play.on_clusters import cluster_bound, first_come_at_zero
@@ -69,8 +69,10 @@ class FlatPrices:
         """Return the columns of `runs` beside each contestant's own: welfare in credits, prices per node and round."""
         setup = self._at_zero
         limits: MarketLimits = setup.mechanism.limits  # type: ignore[attr-defined]
-        price = self._best_price(setup, limits)
-        found = {"first_come": self._welfare(0.0, setup), "best_flat": self._welfare(price), "best_flat_price": price}
+        found = {"first_come": self._welfare(0.0, setup), "best_flat": np.nan, "best_flat_price": np.nan}
+        if not _never_end(setup):
+            price = self._best_price(setup, limits)
+            found |= {"best_flat": self._welfare(price), "best_flat_price": price}
         if all(job.truth.revealed for job in setup.jobs):
             return found | {"best_flat_known": np.nan, "best_flat_known_price": np.nan}
         best = best_first_come(self.jobs, self.capacity, limits.horizon)
@@ -98,6 +100,16 @@ class FlatPrices:
         if price not in self._earned:
             self._earned[price] = self._play(self._at(price) if setup is None else setup)
         return self._earned[price]
+
+
+def _never_end(setup: MarketSetup) -> bool:
+    """Tell whether values never end and durations are hidden, where a best flat price is not searched.
+
+    At a price above 0 a run that the horizon cuts is not charged, so that jobs may like to wait for the end of the
+    market: plays then take minutes, and the price means nothing.
+    """
+    jobs = setup.table.columns(setup.max_delay)
+    return jobs is not None and not jobs.revealed.all() and bool(jobs.ends.max(initial=0) >= LAST_ROUND)
 
 
 class FirstComeOnCluster:
