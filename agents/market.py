@@ -120,7 +120,7 @@ def _check_strategies(own: Mapping[str, Strategy], setup: MarketSetup) -> None:
 
 
 def _as_setup(scenario: object, rng: np.random.Generator) -> MarketSetup:
-    """Return the setup itself, with a fresh mechanism if another market has played its own; or what a scenario makes."""
+    """Return the setup, with a fresh mechanism if another market has played its own; or what a scenario makes."""
     if isinstance(scenario, MarketSetup):
         if not scenario.unplayed:
             scenario.unplayed.append(copy.deepcopy(scenario.mechanism))
