@@ -268,10 +268,10 @@ def name_of(mechanism: str | Callable[..., Any]) -> str:
 
     Examples
     --------
-    >>> from marketsched.mechanisms.auctions.first_come import FirstCome
-    >>> class Mine(FirstCome): ...
-    >>> name_of("bid-price"), name_of(FirstCome), name_of(Mine)
-    ('bid-price', 'first-come', 'Mine')
+    >>> from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
+    >>> class Mine(PayAsBid): ...
+    >>> name_of("bid-price"), name_of(PayAsBid), name_of(Mine)
+    ('bid-price', 'pay-as-bid', 'Mine')
     """
     if isinstance(mechanism, str):
         return mechanism

@@ -132,7 +132,7 @@ class Waits:
         jobs = self.order, since, until, self.nodes, self.durations, first
         of_runs = runs[:, 0], begin, end, np.argsort(begin, kind="stable")
         few = int((until - since).sum()) < FEW  # a live market waits for no compilation
-        kernel: Any = _causes_kernel.py_func if few else _causes_kernel
+        kernel: Any = getattr(_causes_kernel, "py_func", _causes_kernel) if few else _causes_kernel
         found: tuple[NDArray[np.int64], NDArray[np.int64]] = kernel(
             jobs, of_runs, times, np.cumsum(busy), self.capacity, KEEPS.index(self.keeps), one
         )

@@ -1,5 +1,6 @@
 """Every printed promise of truth, in random small markets: no report of an owner gains over the truth."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -65,13 +66,17 @@ LEAST = {"posted-price": 1, "exponential": 1, "stochastic": 36}  # nodes more th
 
 def builder(name, rules, world):
     """Return a function that builds a mechanism for a world."""
-    known = name == "stochastic" and all(job.truth.revealed for job in world.jobs)
+    known = name == "stochastic" and _all_revealed(world)
     laws = {"laws": [job.truth for job in world.jobs]} if known else {}
 
     def build(capacity, **sizes):
         return get_mechanism(name, capacity=capacity + LEAST.get(name, 0), **sizes, **rules, **laws)
 
     return build
+
+
+def _all_revealed(world):
+    return all(job.truth.revealed for job in world.jobs)
 
 
 @pytest.mark.slow_after(2)
@@ -82,7 +87,11 @@ def builder(name, rules, world):
 def test_no_report_gains_where_truth_is_promised(name, rules, shapes, hidden):
     first = 100 * RULES.index((name, rules, shapes))
     n, tried, promise = many(4 if name == "stochastic" else 24, least=2), 0, "none"
-    for seed in range(first, first + n):
+    seeds = range(first, first + n)
+    if name == "stochastic":  # takes worlds without hidden durations alone
+        revealed = (seed for seed in range(first, first + 100) if _all_revealed(drawn_world(seed, hidden=False, n=3)))
+        seeds = list(itertools.islice(revealed, n))
+    for seed in seeds:
         jobs = 3 if name in LEAST else None
         world = drawn_world(seed, hidden=hidden, shapes=shapes, n=jobs)
         if hidden and name == "stochastic":  # refuses hidden durations

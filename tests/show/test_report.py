@@ -93,11 +93,13 @@ def folders(tmp_path_factory):
     (base / "market.yaml").write_text(dump_yaml(MARKET))
     (base / "cluster.yaml").write_text(dump_yaml(CLUSTER))
     market, cluster = base / "market.yaml", base / "cluster.yaml"
+    (base / "jobs.csv").write_text("submit,start,end,nodes,user\n0,0,600,2,ann\n30,600,900,1,eve\n60,900,999,2,ann\n")
     over = "cluster.slots=20,30"
     commands = {
         "market": ["run", market],
         "mechanisms": ["compare", market, "--runs", 2, "--optimum-seconds", 1],
         "audit": ["audit", market, "--owners", 2, "--budget", 0.3],
+        "waits": ["waits", base / "jobs.csv", "--by", "user"],
         "cluster": ["run", cluster],
         "policies": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0],
         "over": ["compare", cluster, "--runs", 2, "--optimum-seconds", 0, "--over", over],
