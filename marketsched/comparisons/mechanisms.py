@@ -33,7 +33,7 @@ from marketsched.mechanisms.promises import truth_verdict
 from marketsched.mechanisms.registry import builder_of
 from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
-from marketsched.recorded.waits import waits_of
+from marketsched.recorded.waits import causes_words
 from marketsched.results.overtaking import causes_table, keeps_of, waits_figures
 from marketsched.results.owners import FIGURES, READ, owners_figures, owners_table
 from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_seen, ratio_of_means, spread
@@ -215,8 +215,8 @@ class MechanismContest:
     def _why_jobs_waited(self) -> str:
         """Return the causes of all waiting that the log records, in a sentence; empty where nobody waited."""
         workload = self._base.workload
-        log, name = workload.recipe().read(self._data)
-        return str(waits_of(log, name, nodes=workload.capacity).meta.get("waits", ""))
+        log, _ = workload.recipe().read(self._data)
+        return causes_words(log.of_partition(workload.partition), workload.capacity)
 
     def _pairs(self, played: Mapping[str, tuple[pd.DataFrame, NDArray[np.float64]]], seed: int) -> list[pd.DataFrame]:
         """Return what owners wait and get under each mechanism and under the rival."""

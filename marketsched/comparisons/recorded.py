@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marketsched.results.recorded_view import RECORDED as RECORDED
 from marketsched.results.waits import counted
+from marketsched.worlds.logs.partitions import nodes_in_use
 from marketsched.worlds.workload import Workload
 
 KNOWN = 0.99  # share of the jobs whose starts have to be recorded
@@ -77,10 +78,8 @@ def recorded_figures(jobs: pd.DataFrame, capacity: int, rounds: int) -> dict[str
     np.subtract.at(change, end, ran["concurrency"])
     load, last = np.cumsum(change)[1:], int(jobs["birth"].max())
     began, took = ran["start_s"].to_numpy(), ran["run_s"].to_numpy()
-    times = np.concatenate([began, began + took])
-    order = np.argsort(times, kind="stable")
-    busy = np.cumsum(np.concatenate([ran["concurrency"], -ran["concurrency"]])[order])[:-1]
-    above = np.diff(times[order]) @ np.maximum(busy - capacity, 0.0)
+    times, busy = nodes_in_use(began, began + took, ran["concurrency"].to_numpy(np.int64))
+    above = np.diff(times) @ np.maximum(busy[:-1] - capacity, 0.0)
     welfare = float(jobs["value"].sum())
     return {
         "welfare": welfare,

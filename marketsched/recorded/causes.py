@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from marketsched.recorded.levels import LEAST_WAIT_S, Levels, RecordedJobs, levels_of
 from marketsched.recorded.pauses import pauses_of
-from marketsched.results.recorded_waits_kind import WORDS
+from marketsched.results.recorded_view import WORDS
+from marketsched.worlds.logs.partitions import nodes_in_use
 
 HOUR_S, DAY_S, WEEK_S = 3600.0, 86_400.0, 604_800.0
 CAUSES = tuple(WORDS)
@@ -141,10 +142,8 @@ def _inside(spans: NDArray[np.float64], time: NDArray[np.float64]) -> NDArray[np
 
 def _largest_use(jobs: RecordedJobs, time: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the most nodes that ran at once within half a week of each time, by whole hours."""
-    change = np.concatenate([jobs.nodes, -jobs.nodes])
-    times = np.concatenate([jobs.start, jobs.end])
-    order = np.lexsort((change, times))
-    hours, use = (times[order] // HOUR_S).astype(np.int64), np.cumsum(change[order])
+    times, use = nodes_in_use(jobs.start, jobs.end, jobs.nodes)
+    hours = (times // HOUR_S).astype(np.int64)
     first = hours[0]
     most = np.zeros(int(hours[-1] - first) + 1)
     np.maximum.at(most, hours - first, use)

@@ -13,6 +13,36 @@ RECORDED = "recorded"  # the name of the schedule of the log
 SHORTEST_H = 1 / 60  # is added to mean waits whose factors are taken
 MOST_FACTOR = 2.0  # a typical factor above which sizes of differences are not to be believed
 
+# Causes (`marketsched.recorded.causes.CAUSES`): a row of the table, the head of a column.
+WORDS = {
+    "ineligible": "a begin time, a hold or a dependency, as the log says",
+    "ahead": "nodes held by jobs that came earlier",
+    "overtaken": "nodes held by jobs that came later",
+    "smaller": "more nodes than ran at once within half a week",
+    "pause": "nobody started: an outage or reserved time",
+    "twin": "a later job of the same user, as wide and as long, went first",
+    "calendar": "jobs of its length do not start at this hour of the week",
+    "queue_limit": "its queue was at a limit",
+    "user_limit": "its user was at a limit",
+    "kept": "nodes kept for an older, wider job",
+    "own": "an own job ended within the minute before: a limit or a dependency",
+    "unexplained": "unexplained, with enough nodes free",
+}
+HEADS = {
+    "ineligible": "not yet\neligible",
+    "ahead": "earlier\njobs",
+    "overtaken": "later\njobs",
+    "smaller": "machine\nsmaller",
+    "pause": "nobody\nstarted",
+    "twin": "a later twin\nwent first",
+    "calendar": "closed\nhours",
+    "queue_limit": "limit of\nits queue",
+    "user_limit": "limit of\nits user",
+    "kept": "kept for an\nolder job",
+    "own": "an own\njob's end",
+    "unexplained": "unex-\nplained",
+}
+
 
 def recorded_sentences(result: Result) -> list[str]:
     """Return the waits of the recorded schedule, and the fidelity of the simulated one; empty where none is recorded.

@@ -13,41 +13,12 @@ from rich.text import Text
 
 from marketsched.results.kinds import ResultKind
 from marketsched.results.panels import INK, MUTED, OKABE_ITO
-from marketsched.results.recorded_view import as_it_ran
+from marketsched.results.recorded_view import HEADS, WORDS, as_it_ran
 from marketsched.results.result import Result
 from marketsched.results.views import Column, View, table_of
 
 MOST_GROUPS, MOST_BARS = 12, 6  # of each kind that are shown; the table has all
 NODES = {"ahead", "overtaken"}
-# Causes (`marketsched.recorded.causes.CAUSES`): a row of the table, the head of a column.
-WORDS = {
-    "ineligible": "a begin time, a hold or a dependency, as the log says",
-    "ahead": "nodes held by jobs that came earlier",
-    "overtaken": "nodes held by jobs that came later",
-    "smaller": "more nodes than ran at once within half a week",
-    "pause": "nobody started: an outage or reserved time",
-    "twin": "a later job of the same user, as wide and as long, went first",
-    "calendar": "jobs of its length do not start at this hour of the week",
-    "queue_limit": "its queue was at a limit",
-    "user_limit": "its user was at a limit",
-    "kept": "nodes kept for an older, wider job",
-    "own": "an own job ended within the minute before: a limit or a dependency",
-    "unexplained": "unexplained, with enough nodes free",
-}
-HEADS = {
-    "ineligible": "not yet\neligible",
-    "ahead": "earlier\njobs",
-    "overtaken": "later\njobs",
-    "smaller": "machine\nsmaller",
-    "pause": "nobody\nstarted",
-    "twin": "a later twin\nwent first",
-    "calendar": "closed\nhours",
-    "queue_limit": "limit of\nits queue",
-    "user_limit": "limit of\nits user",
-    "kept": "kept for an\nolder job",
-    "own": "an own\njob's end",
-    "unexplained": "unex-\nplained",
-}
 
 
 class RecordedWaitsKind(ResultKind):
@@ -59,7 +30,7 @@ class RecordedWaitsKind(ResultKind):
     def view(self, result: Result) -> View:
         meta, row = result.meta, result.outcome
         waits = (row["mean_wait_hours"], row["q50_wait_hours"], row["q90_wait_hours"], row["longest_wait_hours"])
-        lines = [f"{as_it_ran(*waits, row['utilisation'])}.", *([meta["waits"]] if "waits" in meta else [])]
+        lines = [f"{as_it_ran(*waits, row['utilisation'])}.", *filter(None, [meta["waits"]])]
         head = Text("\n".join(lines), style="bold")
         about = f"{meta['name']}: {row['jobs']:,} jobs, {row['nodes']:,} nodes"
         shown: list[Any] = [
@@ -85,7 +56,7 @@ class RecordedWaitsKind(ResultKind):
         groups = result.tables.get("groups")
         if groups is not None:
             bars += [(f"{row['by']} {row['name']}", row) for _, row in groups.groupby("by").head(MOST_BARS).iterrows()]
-        return {"figure": _figure(result, bars)} if "waits" in result.meta else {}
+        return {"figure": _figure(result, bars)} if result.meta["waits"] else {}
 
 
 def _note(text: str) -> Text:

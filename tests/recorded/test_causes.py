@@ -151,5 +151,5 @@ def test_groups_add_up_and_a_log_without_starts_is_refused():
     seconds = found.jobs.set_index("user")[found.causes["cause"].tolist()].groupby("user").sum()
     own = found.groups[found.groups["by"] == "user"].set_index("name")
     assert own["share"].to_dict() == pytest.approx((seconds.sum(axis=1) / seconds.to_numpy().sum()).to_dict())
-    with pytest.raises(InvalidParameterError, match="records the starts of 0% of its runs"):
+    with pytest.raises(InvalidParameterError, match="the starts of 0% of the runs are recorded"):
         waits_of(JobLog.of(jobs, nodes=NODES))

@@ -6,12 +6,14 @@ Rows that cannot be jobs are left out and counted; a field that is malformed is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.worlds.logs.partitions import MOST_NAMED, observed_nodes, partition_nodes
 
 MOST_PROCESSORS = 1_000_000  # of one run
 LONGEST_SECONDS = 1e11
@@ -22,7 +24,7 @@ NO_USERS = "no column says whose a job is: each has an owner of its own, and fai
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JobLog:
     """The usable runs of a log, in order of submission.
 
@@ -116,6 +118,32 @@ class JobLog:
         found = [*warnings, *([] if rows["user"].ne("").any() else [NO_USERS])]
         source += f"; not read: {', '.join(unread)}" if unread else ""
         return cls(rows, source, nodes, {what: n for what, n in counted.items() if n}, tuple(found))
+
+    @cached_property
+    def observed(self) -> int | None:
+        """The nodes that ran at once; None where too few starts are recorded."""
+        return observed_nodes(self.table)
+
+    @cached_property
+    def partitions(self) -> dict[str, int]:
+        """The nodes of each partition, by name; empty where queues share nodes, or there is one."""
+        return partition_nodes(self.table, self.observed)
+
+    def of_partition(self, name: str) -> JobLog:
+        """Return the log of the runs of one queue alone, on nodes of its own; of all of them for an empty name.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is none of this name.
+        """
+        own = self.table["queue"].eq(name)
+        if name and not own.any():
+            names = ", ".join(sorted(map(str, self.table["queue"].unique()))[:MOST_NAMED])
+            raise InvalidParameterError(
+                place="partition", value=name, legal=f"one of the log's queues: {names or 'it has none'}"
+            )
+        return replace(self, table=self.table[own].reset_index(drop=True), nodes=None) if name else self
 
 
 def _usable(rows: pd.DataFrame) -> tuple[pd.Series[bool], dict[str, int]]:

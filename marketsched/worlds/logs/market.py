@@ -16,7 +16,7 @@ from marketsched.mechanisms.limits import LAST_ROUND
 from marketsched.mechanisms.randomness import Rng, generator_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.log_runs import LogRuns
-from marketsched.worlds.logs.partitions import observed_nodes, of_partition, partition_nodes, partition_words
+from marketsched.worlds.logs.partitions import partition_words
 from marketsched.worlds.logs.past import Announced, announced_by_past, certain_durations, past_durations
 from marketsched.worlds.logs.recurring import recurring_jobs_of
 from marketsched.worlds.logs.round_length import added_share, carried
@@ -103,8 +103,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         If no run is in the window, or the rule needs data that the log does not have.
     """
     widest = window.capacity if window.max_concurrency is None else window.max_concurrency
-    whole, counted = log.table, dict(log.counted)
-    known = whole = of_partition(whole, window.partition) if window.partition else whole
+    log = log.of_partition(window.partition)
+    known, counted = log.table, dict(log.counted)
     wide = known["processors"] > (np.inf if widest is None else widest)
     too_wide, known = known.loc[wide, "submit_s"], known[~wide]
     first, last, origin, cut, (since, until) = _bounds(known, window)
@@ -143,12 +143,11 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
         notes |= more
     notes["what owners announce"] = _ANNOUNCED[law]
     notes |= {what: n for what, n in counted.items() if n}
-    observed = observed_nodes(whole) if window.stretch == 1 else None
-    said = None if window.partition else log.nodes
-    machine = observed if said is None and window.load is None else said
+    observed = log.observed if window.stretch == 1 else None
+    machine = observed if log.nodes is None and window.load is None else log.nodes
     warnings = [*log.warnings, *_warnings(runs, window, machine)]
-    if not window.partition and (partitions := partition_nodes(whole)):
-        warnings.append(partition_words(partitions))
+    if log.partitions:
+        warnings.append(partition_words(log.partitions))
     if n_wide > MOST_UNSAID * (n_wide + len(runs)):
         warnings.append(f"{n_wide:,} of {n_wide + len(runs):,} runs are wider than {widest} nodes, and are left out")
     cut_off = _share_beyond(runs, most * length)

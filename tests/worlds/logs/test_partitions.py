@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marketsched.recorded.waits import waits_of
+from marketsched.recorded.waits import causes_words, waits_of
 from marketsched.worlds.logs.job_log import JobLog
 from marketsched.worlds.logs.market import Window, market_of
-from marketsched.worlds.logs.partitions import partition_nodes
 from marketsched.worlds.logs.rule import LogRule
 from refusals import refused
 
@@ -38,6 +37,8 @@ def test_users_of_the_full_partition_wait_as_they_did(log):
     full = found.groups.set_index("name").loc["full"]
     assert full["ahead"] > 0.99 and full["mean_wait_hours"] > 1
     assert found.outcome["partitions"]["full"] == 2
+    assert causes_words(log.of_partition("full")) == "Of all recorded waiting, nodes were busy for 100%."
+    assert "for 100%" not in causes_words(log.of_partition("idle"))
 
 
 def test_a_partition_is_a_market_of_its_own(log):
@@ -49,5 +50,5 @@ def test_a_partition_is_a_market_of_its_own(log):
 
 
 def test_queues_that_share_nodes_are_no_partitions(log):
-    shuffled = log.table.assign(queue=np.random.default_rng(3).permutation(log.table["queue"]))
-    assert partition_nodes(shuffled) == {}
+    queues = np.random.default_rng(3).permutation(log.table["queue"])
+    assert JobLog.of(log.table.assign(queue=queues)).partitions == {}
