@@ -110,7 +110,7 @@ def serve(
             operator_token_file=operator_token,
             snapshot_rows=snapshot_rows,
             check_all=check_all,
-            key_file=snapshot_key or _key_beside(db),
+            key_file=snapshot_key,
             catch_up=catch_up,
         )
         try:
@@ -128,17 +128,6 @@ def serve(
         server.run()
         for each in ending_signals():  # all is written: one more would end it with words to the contrary
             signal.signal(each, signal.SIG_IGN)
-
-
-def _key_beside(db: str) -> Path:
-    """Return the file of the key beside a database; of a server's, in the folder where one stands.
-
-    Examples
-    --------
-    >>> _key_beside("markets/trial.db").as_posix(), _key_beside("postgresql://me@host/trial").as_posix()
-    ('markets/snapshot.key', 'snapshot.key')
-    """
-    return (Path() if "://" in db else Path(db).parent) / "snapshot.key"
 
 
 @live_app.command()

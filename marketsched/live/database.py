@@ -99,6 +99,11 @@ class Database:
         """Whether there is a database to open, as far as files tell."""
         return self.url.get_backend_name() != "sqlite" or Path(self.url.database).is_file()
 
+    @property
+    def folder(self) -> Path:
+        """Where the file of the database is; of a server's database the working directory."""
+        return Path(self.url.database).parent if self.url.get_backend_name() == "sqlite" else Path()
+
     def close(self) -> None:
         """Let go of the database, and of its lock."""
         if self._connection is not None:

@@ -53,7 +53,8 @@ class KeptMarket:
     check_all : bool
         Play the whole journal at the start, not only the rows after the last snapshot.
     key_file : path, optional
-        Holds the key that seals snapshots; made if it is not there. A snapshot without that seal is not read.
+        Holds the key that seals snapshots; made if it is not there. None: ``snapshot.key`` beside an SQLite
+        file, and for a server's database in the working directory.
     catch_up : bool
         Clear the rounds that ended on the clock while no service ran, however many.
 
@@ -77,7 +78,6 @@ class KeptMarket:
         key_file: str | Path | None = None,
         catch_up: bool = False,
     ) -> None:
-        self._key = None if key_file is None else key_in(Path(key_file))
         self.journal = Journal(url)
         self.tokens = Tokens()  # replaced as a whole: the guard reads it from another thread
         self.recent: deque[Row] = deque(maxlen=RECENT)
@@ -94,6 +94,7 @@ class KeptMarket:
                 self._check_new(asked, make_clock, operator_token_file)
             except InvalidParameterError as error:
                 raise error.within(str(config)) if isinstance(config, (str, Path)) else error from None
+        self._key = key_in(Path(key_file) if key_file else self.journal.folder / "snapshot.key")
         self.journal.open()
         try:
             new = self._enter(asked, make_clock, operator_token_file)
@@ -209,7 +210,7 @@ class KeptMarket:
     def enter_snapshot(self, turn: Turn, state: bytes, after: int, counts: Counter[str], seconds: float) -> None:
         """Put a state into a batch: of the market behind row ``after``, with the row counts of the tables."""
         said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config), "counts": dict(counts)}
-        said |= {} if self._key is None else {"seal": seal_of(state, self._key)}
+        said["seal"] = seal_of(state, self._key)
         turn.enter_snapshot(turn.record({"event": "snapshot", **said}, SERVICE), state)
         self.snapshots.taken(after, seconds)
 

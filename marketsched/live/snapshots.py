@@ -1,10 +1,10 @@
 """Snapshots: the state of a market, from which a restart plays on.
 
-A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. It is
-plain data (`marketsched.live.plain_state`), because whoever can write the database can write a chain that fits:
-reading one calls nothing. A service that has a key, in a file beside the operator's token, reads only what it has
-sealed with that key, because compiled code trusts the sizes of a market's arrays. A snapshot is read only by the very
-code that wrote it. In every other case, older snapshots among them, the whole journal is played.
+A snapshot is an event of the journal, which holds its digest and what it was made by, so the chain covers it. It is a
+pickle: reading one may run anything, and whoever can write the database can write a chain that fits. So a service seals
+its snapshots with a key in a file of its own, outside the database, and reads nothing before it has checked the seal. A
+snapshot is read only by the very code that wrote it. In every other case, older snapshots among them, the whole journal
+is played.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import hashlib
 import hmac
 import importlib
 import inspect
+import io
+import pickle
 import re
 import secrets
 import time
@@ -23,7 +25,6 @@ from pathlib import Path
 from marketsched.live.configuration import LiveConfig
 from marketsched.live.database import JournalError
 from marketsched.live.machine import LiveMarket
-from marketsched.live.plain_state import Classes, plain, rebuilt
 from marketsched.live.tokens import new_private_file
 from marketsched.mechanisms.errors import InvalidParameterError, shown
 from marketsched.mechanisms.registry import get
@@ -35,36 +36,38 @@ SHARE = 0.05  # of the time, at most, is spent on snapshots
 RETRY_SECONDS = 60.0  # at most, behind a snapshot that came to nothing; the first time it is tried again at once
 ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
 KEY_BYTES = 32
-LARGEST = 2**31  # bytes of a state: what compresses better is no state
 
 
 def frozen(market: LiveMarket) -> bytes:
-    """Return a market as bytes; errors as of `plain`, if its mechanism cannot be written."""
-    return zlib.compress(plain(market, _classes(_package_of(market.config)), market.config).encode("ascii"), 1)
+    """Return a market, without its configuration, as bytes; errors as of ``pickle``, if it holds an open file, say."""
+
+    class Writer(pickle.Pickler):
+        def persistent_id(self, found: object) -> str | None:
+            return "config" if found is market.config else None
+
+    into = io.BytesIO()
+    Writer(into, pickle.HIGHEST_PROTOCOL).dump(market)
+    return zlib.compress(into.getvalue(), 1)
 
 
 def thawed(state: bytes, config: LiveConfig) -> LiveMarket:
-    """Return the market that `frozen` wrote, which has this configuration.
+    """Return the market that `frozen` wrote, which has this configuration; the seal has to be checked before.
 
-    Raises JournalError if it is no snapshot, or names a class that no snapshot needs.
+    Raises JournalError if it is no snapshot.
     """
+
+    class Reader(pickle.Unpickler):
+        def persistent_load(self, _: object) -> LiveConfig:
+            return config
+
     try:
-        reader = zlib.decompressobj()
-        text = reader.decompress(state, LARGEST)
-        if not reader.eof:
-            raise ValueError("it is cut off, or too large")
-        found = rebuilt(text.decode("ascii"), _classes(_package_of(config)), config)
+        found = Reader(io.BytesIO(zlib.decompress(state))).load()
     except Exception as error:  # whatever bytes that are no snapshot lead to
         legal = "what a service wrote; --check-all plays all rows in its place"
         raise JournalError(f"the snapshot cannot be read: {shown(str(error))}", legal=legal) from error
     if not isinstance(found, LiveMarket):
         raise JournalError(f"the snapshot holds a {type(found).__name__}", legal="a market")
     return found
-
-
-@cache
-def _classes(package: str) -> Classes:
-    return Classes(package)
 
 
 def digest_of(state: bytes) -> str:
@@ -78,8 +81,8 @@ def seal_of(state: bytes, key: bytes) -> str:
 
 
 def sealed(state: bytes, seal: object, key: bytes | None) -> bool:
-    """Tell whether a snapshot may be read: it has the seal of the key, or there is no key."""
-    return key is None or (isinstance(seal, str) and hmac.compare_digest(seal.encode(), seal_of(state, key).encode()))
+    """Tell whether a snapshot may be read: it has the seal of the key."""
+    return bool(key and isinstance(seal, str) and hmac.compare_digest(seal.encode(), seal_of(state, key).encode()))
 
 
 def key_in(path: Path) -> bytes:

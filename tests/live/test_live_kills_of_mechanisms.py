@@ -178,7 +178,7 @@ def test_killed_with_evictions_and_requeues(name, kind, tmp_path):
             finally:
                 service.stop()
         rows = check_journal(url)  # export = replay, the ledger adds up, each is charged once
-        check_both_ways(url)
+        check_both_ways(url, tmp_path / "snapshot.key")
         found = check_events(rows, load)
         if name == "credits":
             found |= check_purses(url)

@@ -19,6 +19,12 @@ from marketsched.mechanisms.errors import EventError, InvalidParameterError, Inv
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Let the key of a server's database lie in a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+
 def begun(url, rules=PLAIN, **options):
     service = LiveService(url, rules, **options)
     service.start()

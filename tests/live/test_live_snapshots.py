@@ -18,7 +18,7 @@ from marketsched.live.machine import LiveMarket
 from marketsched.live.playing import play_journal
 from marketsched.live.principal import Principal
 from marketsched.live.service import LiveService
-from marketsched.live.snapshots import frozen, thawed
+from marketsched.live.snapshots import frozen, key_in, thawed
 from marketsched.live.turn import due
 
 
@@ -127,7 +127,8 @@ def test_the_two_last_snapshots_are_kept_and_a_restart_begins_behind_the_last(tm
     journal = Journal(str(tmp_path / "m.db"))
     journal.open(writing=False)
     rules, seen = live_config(journal.market()["configuration"]), []
-    played = play_journal(rules, journal, seen)
+    key = key_in(tmp_path / "snapshot.key")
+    played = play_journal(rules, journal, seen, key=key)
     (after,) = [row.body["after"] for row in journal.rows() if row.seq == kept[-1]]
     assert played.snapshot == after < kept[-1] and [row.seq for row in seen] == list(range(after + 1, last + 1))
     assert state(played.market) == state(play_journal(rules, journal, whole=True).market)

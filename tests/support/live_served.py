@@ -15,6 +15,7 @@ from marketsched.live.client import LiveClient, LiveUnavailableError
 from marketsched.live.configuration import live_config
 from marketsched.live.journal import Journal
 from marketsched.live.playing import play_journal
+from marketsched.live.snapshots import key_in
 
 PATIENCE_S = 600.0  # for a start: where other work has the processors it takes minutes
 SNAPSHOT_ROWS = 150
@@ -93,12 +94,12 @@ class LoadOfCalls:
             self.faults.append(error)
 
 
-def check_both_ways(url):
+def check_both_ways(url, key_file):
     """A market played from its last snapshot is the one played from its first event."""
     journal = Journal(url)
     journal.open(writing=False)
     rules = live_config(journal.market()["configuration"])
-    cut, whole = play_journal(rules, journal), play_journal(rules, journal, whole=True)
+    cut, whole = play_journal(rules, journal, key=key_in(key_file)), play_journal(rules, journal, whole=True)
     journal.close()
     assert cut.snapshot > 0 and whole.snapshot == 0
     assert (cut.seq, cut.digest, cut.counts) == (whole.seq, whole.digest, whole.counts)
