@@ -57,6 +57,7 @@ CLUSTER_DEFAULT = (
 )  # of jobs with shapes
 OPTIMUM_SECONDS = 10.0
 MOST_WINDOWS = 8  # of a log, by default
+RESAMPLED_RUNS = 4  # of a window whose users are drawn again in half of them
 
 
 Task = tuple[int, int]  # a seed, and the number of its part
@@ -74,6 +75,7 @@ def compare(
     against: str | None = None,
     loads: Sequence[float] | None = None,
     windows: Count | None = None,
+    resample: str | None = None,
     data: str | PathLike[str] | None = None,
     optimum_seconds: Amount | None = None,
     growth: bool = True,
@@ -110,6 +112,9 @@ def compare(
         Of a log: compare on so many windows, spread over the whole log, which are then the unit of every interval.
         None: one for each thousand jobs, at most 8; 1 where the scenario says ``days``, ``first_day``, ``most_jobs`` or
         ``windows``.
+    resample : {"users"}, optional
+        Of a log: draw the users of a window again, week by week, in every other run (`Window.resample_users`), so that
+        intervals cover who submits, too; with several windows ``runs`` is then at least 4, and even.
     data : path, optional
         Folder of recorded traces; None: the environment variable ``MARKETSCHED_DATA``.
     optimum_seconds : float, optional
@@ -171,13 +176,17 @@ def compare(
         base = Scenario.of(scenario)
     first = checked_seed(seed, runs)
     windows = windows_for(base, windows, first, data)
+    if resample is not None:
+        _check_resample(base, resample, runs, windows)
     runs *= windows
-    contest = _contest(base, mechanisms, against, loads, windows, data, optimum_seconds, growth, first)
+    log = windows, resample is not None
+    contest = _contest(base, mechanisms, against, loads, log, data, optimum_seconds, growth, first)
     began = time.perf_counter()
     question: dict[str, Any] = {"scenario": base.to_yaml(), contest.compared: contest.labels, "first": first}
     question |= {
         "growth": growth,
         "windows": windows,
+        "resample": resample,
         "loads": None if loads is None else [float(load) for load in loads],
     }
     question |= {"data": None if data is None else str(data), "optimum_seconds": optimum_seconds}
@@ -228,7 +237,7 @@ def _contest(
     names: Sequence[str | Callable[..., Any]] | None,
     against: str | None,
     loads: Sequence[float] | None,
-    windows: int,
+    of_log: tuple[int, bool],
     data: str | PathLike[str] | None,
     seconds: float | None,
     growth: bool,
@@ -247,8 +256,19 @@ def _contest(
         names = CLUSTER_DEFAULT if base.workload.on_cluster else LOG_DEFAULT if log else DEFAULT
     seconds = 0.0 if log and seconds is None else seconds
     if loads is not None:
-        return LoadContest(base, names, loads, data, seconds or 0.0, against, windows)
-    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against, windows)
+        return LoadContest(base, names, loads, data, seconds or 0.0, against, *of_log)
+    return MechanismContest(base, names, data, OPTIMUM_SECONDS if seconds is None else seconds, first, against, *of_log)
+
+
+def _check_resample(base: Scenario, asked: str, runs: int, windows: int) -> None:
+    if asked != "users":
+        raise InvalidParameterError(place="resample", value=asked, legal="users")
+    if base.kind != "market" or not is_log({"workload": {"kind": base.workload.kind}}) or base.workload.on_cluster:
+        raise InvalidParameterError("resample", legal="a log: other jobs have no users to draw again")
+    if windows > 1 and (runs < RESAMPLED_RUNS or runs % 2):
+        raise InvalidParameterError(
+            place="runs", value=runs, legal=f"{RESAMPLED_RUNS}, 6, 8, ... of each window, to draw users in half of them"
+        )
 
 
 def windows_for(base: Scenario, asked: int | None, seed: int, data: str | PathLike[str] | None) -> int:

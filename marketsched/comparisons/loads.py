@@ -45,9 +45,10 @@ class LoadContest:
         seconds: float,
         against: str | None = None,
         windows: int = 1,
+        resample: bool = False,
     ) -> None:
         self._base, self._data = base, data
-        self._contest = MechanismContest(base, mechanisms, data, seconds, against=against, windows=windows)
+        self._contest = MechanismContest(base, mechanisms, data, seconds, None, against, windows, resample)
         self._loads = _checked_loads(loads)
         self.labels = self._contest.labels
         self.parts = tuple(f"load {load:g}" for load in self._loads)

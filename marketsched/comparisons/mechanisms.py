@@ -30,7 +30,7 @@ from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.promises import truth_verdict
-from marketsched.mechanisms.registry import builder_of
+from marketsched.mechanisms.registry import builder_of, get
 from marketsched.play.kept_results import canonical
 from marketsched.play.optimum import Bracket
 from marketsched.recorded.waits import causes_words
@@ -40,7 +40,7 @@ from marketsched.results.paired_statistics import CONFIDENCE, Estimate, losses_s
 from marketsched.results.schedules import schedule_table
 from marketsched.results.versus import paired_owners
 from marketsched.results.waits import waits_table
-from marketsched.results.windows import by_window, window_of
+from marketsched.results.windows import by_window, users_drawn, window_of
 from marketsched.worlds.workload import Workload
 
 COUNTED = (
@@ -79,9 +79,13 @@ class MechanismContest:
         drawn_seed: int | None = None,
         against: str | None = None,
         windows: int = 1,
+        resample: bool = False,
     ) -> None:
-        """Of a log, who ran when in ``drawn_seed`` is kept for pictures; seeds are of its windows in turn."""
-        self._drawn_seed, self.windows = drawn_seed, windows
+        """Of a log, who ran when in ``drawn_seed`` is kept for pictures; seeds are of its windows in turn.
+
+        With ``resample`` the users of every other draw of a window are drawn again, too; of one window those of all.
+        """
+        self._drawn_seed, self.windows, self._resample = drawn_seed, windows, resample
         self._base, self._data, self._seconds = base, data, seconds
         self._mechanisms, self.rival = _contestants(base, mechanisms, against)
         self.labels = [each.label for each in self._mechanisms]
@@ -93,9 +97,11 @@ class MechanismContest:
 
     def base_of(self, seed: int) -> Scenario:
         """Return the scenario of a seed: that of its window, where there are several."""
-        if self.windows == 1:
+        if self.windows == 1 and not self._resample:
             return self._base
-        own = {"windows": self.windows, "window": window_of(seed, self.windows)}
+        own: dict[str, Any] = {"windows": self.windows, "window": window_of(seed, self.windows)}
+        own = own if self.windows > 1 else {}
+        own |= {"resample_users": users_drawn(seed, self.windows)} if self._resample else {}
         return self._base.model_copy(update={"workload": self._base.workload.model_copy(update=own)})
 
     def workload_of(self, seed: int) -> Workload:
@@ -240,9 +246,24 @@ class MechanismContest:
         drawn = {"schedules": found["drawn"][0]} if "drawn" in found else {}
         about = {"against": self.rival, "optimum_seconds": self._seconds, "round_seconds": found["lengths"][0]}
         about |= {"windows": self.windows} if self.windows > 1 else {}
+        about |= {"resample": "users"} if self._resample else {}
         if any(row["mechanism"] == RECORDED for row in found["runs"]):
             about["waits"] = self._why_jobs_waited()
+        about |= {"unrepeatable": why} if (why := self._unrepeatable(int(found["runs"][0]["seed"]))) else {}
         return {**about, "workload": dict(found["notes"][0]), **drawn}
+
+    def _unrepeatable(self, seed: int) -> dict[str, str]:
+        """Return why plays of one seed differ, by mechanism: those of one's own are played several times."""
+        foreign = [each for each in self._mechanisms if not _of_package(each.scenario.mechanism.name)]
+        if not foreign:
+            return {}
+        from marketsched.truthfulness.situations import reproducible  # for such mechanisms alone
+
+        workload, found = self.base_of(seed).workload, {}
+        for each in foreign:
+            own = each.scenario.model_copy(update={"workload": workload})
+            found[each.label] = reproducible.why_not(own, seed, self._data)
+        return {label: why for label, why in found.items() if why}
 
 
 def _contestants(
@@ -284,6 +305,10 @@ class _World:
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
+
+
+def _of_package(name: str) -> bool:
+    return str(get("mechanism", name).__module__).partition(".")[0] == "marketsched"
 
 
 def _drawn(workload: Workload, capacity: int, seed: int) -> dict[str, Any]:

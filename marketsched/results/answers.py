@@ -44,7 +44,7 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
         Of its summary: ``mechanism``, ``over_first_come`` or ``over_rival`` with ``_low`` and ``_high`` (shares of the
         bound), ``bounded_runs`` (in how many runs anything could be earned), and ``load`` where there are several.
     meta : mapping
-        Of the result; ``against`` names the rival.
+        Of the result; ``against`` names the rival, ``unrepeatable`` says why plays of one seed differ, by mechanism.
 
     Returns
     -------
@@ -65,6 +65,9 @@ def answer_of(rows: Sequence[Mapping[str, Any]], meta: Mapping[str, Any]) -> str
     runs = min(int(row.get("bounded_runs", meta.get("runs", FEW))) for row in own)
     alike = "alike" in meta  # nothing is drawn
     few = runs < FEW and not alike
+    for name in (asked, *rival.labels):
+        if why := (meta.get("unrepeatable") or {}).get(name):
+            return f"{where} {asked} and {rival.name} cannot be ranked: {name} {why}."
     unranked = f"{where} {asked} and {rival.name} cannot be ranked by {_runs(runs, meta)}" if few else ""
     changes = [_Change.of(row, rival.column, alike) for row in own]
     if "load" not in own[0]:

@@ -17,6 +17,7 @@ from marketsched.results.answers import question_of, rival_of
 from marketsched.results.panels import GREY, INK, MUTED, OKABE_ITO, STYLE
 from marketsched.results.result import Result
 from marketsched.results.views import at_least_percent, percent, ratio_text
+from marketsched.results.windows import lead_of, window_of
 
 RATIO, WELFARE, REVENUE, OTHER = OKABE_ITO[0], OKABE_ITO[4], OKABE_ITO[1], "#777777"
 FAR = 3.0  # a promised constant above so many times the largest ratio is a note, and not drawn
@@ -62,6 +63,38 @@ def differences_figure(comparison: Result, seeds: str) -> Figure:
         about = f"{lines}; {left_out} more in the table" if left_out else lines
         figure.text(0.012, 1 - 0.2 / height, meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
         figure.text(0.97, 1 - 0.22 / height, about, fontsize=11, va="top", ha="right", color=MUTED)
+    return figure
+
+
+def windows_figure(comparison: Result) -> Figure:
+    """Draw by how much the mechanism of the answer leads its rival in each window of a log: draws, and their mean.
+
+    Returns
+    -------
+    Figure
+        12 x 4 inches.
+    """
+    meta, asked = comparison.meta, question_of(comparison.records(), comparison.meta)
+    rival = rival_of(meta)
+    runs = comparison.runs[comparison.runs["mechanism"] == asked].set_index("seed")
+    gain = 100 * lead_of(comparison.runs, asked, rival) / runs["opt_high"].where(runs["opt_high"] > 0)
+    window = window_of(gain.index.to_numpy(), int(meta["windows"]))
+    (row,) = (row for row in comparison.records() if row["mechanism"] == asked)
+    mean, low, high = (100 * row[f"{rival.column}{end}"] for end in ("", "_low", "_high"))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(12, 4), facecolor="white")
+        axes = figure.add_axes((0.07, 0.14, 0.9, 0.66))
+        axes.axhline(0, color=GREY, linewidth=1)
+        axes.axhspan(low, high, color=RATIO, alpha=0.12, label=f"{meta['confidence']:.0%} interval of the mean")
+        axes.axhline(mean, color=RATIO, linewidth=1.5, label="mean of all windows")
+        axes.plot(window + 1, gain, "o", color=OTHER, markersize=4, alpha=0.7, label="one draw")
+        means = gain.groupby(window).mean()
+        axes.plot(means.index + 1, means, "D", color=RATIO, markersize=7, label="mean of a window")
+        axes.set_xticks(means.index + 1)
+        axes.set_xlabel("window of the log, in order of time")
+        axes.set_title(f"{asked} less {rival.name}, points of the bound", fontsize=12, loc="left")
+        axes.legend(frameon=False, fontsize=10, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        figure.text(0.012, 0.97, meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
     return figure
 
 

@@ -16,7 +16,7 @@ from marketsched.mechanisms.promises import VERDICTS
 from marketsched.results.answers import answer_of, question_of, rival_of, truth_sentence
 from marketsched.results.causes_figure import causes_figure
 from marketsched.results.kinds import ResultKind
-from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names
+from marketsched.results.mechanisms_figure import bounds_figure, differences_figure, drawn_names, windows_figure
 from marketsched.results.owners_view import owners_figure, owners_view
 from marketsched.results.paired_statistics import what_may_be_missed
 from marketsched.results.pools_view import POOLS, pools_view
@@ -64,9 +64,9 @@ class MechanismsKind(ResultKind):
         what = f"{len(rows)} mechanism{'s' * (len(rows) != 1)}"
         about = f"{meta['scenario']}: {what} on the same jobs, {seeds_text(result)}{state}"
         rival, asked = rival_of(meta), question_of(rows, meta)
-        words = windows_words(result.runs, asked, rival.labels[0] if rival.column == "over_rival" else None, meta)
+        words = windows_words(result.runs, asked, rival, meta)
         said = [f"{asked} is {words}." if words else "", str(meta.get("values", "")), truth_sentence(rows, meta)]
-        more = [*(each for each in said if each), *versus_sentences(result)]
+        more = [*(each for each in said if each), *([] if "unrepeatable" in meta else versus_sentences(result))]
         head = answer_head(answer_of(rows, meta), more, about, recorded_sentences(result))
         log, more_of_log = log_remarks(meta)
         on_cluster = "pools" in result.tables
@@ -93,6 +93,7 @@ class MechanismsKind(ResultKind):
     def figures(self, result: Result) -> dict[str, Figure]:
         against = versus_figure(result)
         found = {"figure": differences_figure(result, seeds_text(result))}
+        found |= {"windows": windows_figure(result)} if int(result.meta.get("windows", 1)) > 1 else {}
         found |= {} if against is None else {"against": against}
         found |= drawn_owners(result, drawn_names(result))
         found |= {"causes": causes_figure(result.causes, result.meta["scenario"])} if "causes" in result.tables else {}
@@ -148,7 +149,8 @@ def seeds_text(result: Result) -> str:
     """Say which seeds were played, as in ``seeds 0 to 19``."""
     seeds, windows = sorted(result.runs["seed"].unique().tolist()), int(result.meta.get("windows", 1))
     if windows > 1:
-        return f"{windows} windows of the log, values drawn {len(seeds) // windows} times for each"
+        users = ", users too in half of them" if result.meta.get("resample") else ""
+        return f"{windows} windows of the log, values drawn {len(seeds) // windows} times for each{users}"
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     whole = len(seeds) == seeds[-1] - seeds[0] + 1
@@ -171,6 +173,7 @@ def _main_columns(meta: Mapping[str, Any]) -> list[Column]:
         Column("jobs\ndone", lambda row: percent(row["completed_share"])),
         Column("revenue,\ncredits", lambda row: amount(row["revenue"])),
         *(Column(title, partial(share_difference, name=name)) for name, title in differences.items()),
+        Column("truth\nbest?", lambda row: row.get("truthful") or "-"),
     ]
 
 
@@ -297,11 +300,14 @@ def _overtaken(comparison: Result) -> list[str]:
 def _remarks(comparison: Result) -> list[str]:
     """Return the notes below the main table, one sentence each."""
     meta, rows = comparison.meta, comparison.records()
-    found = [flat_remark(meta, rival_of(meta).column == "over_first_come"), truth_remark(rows)]
+    found = [flat_remark(meta, rival_of(meta).column == "over_first_come")]
     if "alike" in meta:
         found.append(f"nothing is drawn here: all {meta['alike']} runs are equal, shown once")
     elif meta["runs"] == 1:
         found.append("a single run has no interval: ask for more with --runs")
+    found += [
+        f"{name} {why}: its figures are of these plays alone" for name, why in meta.get("unrepeatable", {}).items()
+    ]
     found += sizes_remarks(comparison.runs.drop_duplicates("seed")["opt_high"])
     found += _taken_back(comparison) + _overtaken(comparison)
     if "pools" in comparison.tables:
@@ -341,7 +347,7 @@ def _ratio_remarks(comparison: Result) -> list[str]:
             "behind the best here: each interval is of that pair alone, and the best was chosen by these runs: of "
             "several alike one is often behind by luck"
         )
-    found += known_remarks(rows)
+    found += [*known_remarks(rows), truth_remark(rows)]
     rows = [row for row in rows if row["mechanism"] != RECORDED]
     without = [row["mechanism"] for row in rows if not math.isfinite(row["promised_ratio"])]
     for row in rows:

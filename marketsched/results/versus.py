@@ -31,9 +31,10 @@ def paired_owners(first: pd.DataFrame, second: pd.DataFrame, offered: NDArray[np
     Returns
     -------
     DataFrame
-        Columns `COLUMNS`. ``jobs`` counts those that arrived, ``both_start`` those that start under both;
+        Columns `COLUMNS` and ``gain``. ``jobs`` counts those that arrived, ``both_start`` those that start under both;
         ``first_wait_rounds`` and ``second_wait_rounds`` are means over the latter, NaN where there are none;
-        ``first_own`` and ``second_own`` are the value of the owner's jobs over all that was offered.
+        ``first_own`` and ``second_own`` are the value of the owner's jobs over all that was offered, ``gain`` the first
+        value less the second, credits.
     """
     arrival, one, other = (
         table[name].astype("Float64").to_numpy(np.float64, na_value=np.nan)
@@ -57,7 +58,8 @@ def paired_owners(first: pd.DataFrame, second: pd.DataFrame, offered: NDArray[np
         for place in ("first", "second"):
             table[f"{place}_wait_rounds"] = table[place] / table["both_start"]
             table[f"{place}_own"] = np.where(table["offered"] > 0, table[f"{place}_value"] / table["offered"], np.nan)
-    return table.rename_axis("owner").reset_index()[list(COLUMNS)]
+    table["gain"] = table["first_value"] - table["second_value"]
+    return table.rename_axis("owner").reset_index()[[*COLUMNS, "gain"]]
 
 
 def versus_table(pairs: pd.DataFrame, confidence: float = CONFIDENCE) -> pd.DataFrame:

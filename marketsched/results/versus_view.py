@@ -17,12 +17,13 @@ from rich.text import Text
 from marketsched.results.answers import question_of
 from marketsched.results.panels import GREY, MUTED, OKABE_ITO, STYLE, frame
 from marketsched.results.result import Result
-from marketsched.results.versus import FEW, directions, versus_table
+from marketsched.results.versus import FEW, SAME, directions, versus_table
 from marketsched.results.views import WordTable, amount, plain_table
 from marketsched.results.waits_view import round_length, wait_unit
 
 MOST = 10  # losers, and winners, that a table has
 NAMED = 3  # losers in the figure
+LARGE = 1 / 3  # of a difference, of one user
 LETTERS = 0.06  # height of a name, of the axes
 LOSS, GAIN, OPEN = OKABE_ITO[5], OKABE_ITO[0], GREY
 HEADINGS = {  # of users for whom it rises, and falls: clear of 0, and where runs are few
@@ -42,13 +43,28 @@ def versus_sentences(result: Result) -> list[str]:
     result : Result
         Of kind ``mechanisms`` or ``loads``, with ``against`` in its meta and as a table.
     """
-    found = []
+    found = _one_user(result)
     for load, table in _tables(result).items():
         where = "" if load is None else f"At load {load:g}: "
         if result.meta["runs"] < FEW:
             return [f"With fewer than {FEW} runs nothing is claimed of single {_who(result.meta)}."]
         found += [where + each for each in _said(table, result)]
     return found
+
+
+def _one_user(result: Result) -> list[str]:
+    """Name the user of a log who makes more than a third of the difference; empty where none does."""
+    pairs = result.tables.get("against")
+    if pairs is None or _who(result.meta) == "owners" or "load" in pairs or "gain" not in pairs:
+        return []
+    pairs = pairs[pairs["mechanism"] == question_of(result.records(), result.meta)]
+    gains = pairs.groupby("owner")["gain"].sum()
+    if gains.size < FEW or abs(gains.sum()) < SAME:
+        return []
+    shares = gains / gains.sum()
+    if not shares.max() > LARGE:
+        return []
+    return [f"User {shares.idxmax()} alone makes {shares.max():.0%} of this difference."]
 
 
 def versus_view(result: Result) -> list[Text | WordTable]:

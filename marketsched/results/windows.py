@@ -10,12 +10,18 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from marketsched.results.answers import Rival
 from marketsched.results.paired_statistics import CONFIDENCE
 
 
 def window_of(seed: Any, windows: int) -> Any:
     """Return the window that a seed is of, from 0: they take turns."""
     return seed % windows
+
+
+def users_drawn(seed: Any, windows: int) -> Any:
+    """Tell whether the users of a seed are drawn again where ``resample`` asks for it: every other draw of a window."""
+    return (windows == 1) | (seed // windows % 2 == 1)
 
 
 def by_window(runs: pd.DataFrame, windows: int, by: Sequence[str]) -> pd.DataFrame:
@@ -43,34 +49,48 @@ def by_window(runs: pd.DataFrame, windows: int, by: Sequence[str]) -> pd.DataFra
     return found.groupby([*by, "seed"], sort=False, dropna=False).agg(how).reset_index()
 
 
-def windows_words(runs: pd.DataFrame, asked: str, rival: str | None, meta: Mapping[str, Any]) -> str:
+def lead_of(runs: pd.DataFrame, asked: str, rival: Rival) -> pd.Series[float]:
+    """Return by how much more a mechanism delivers than its rival, credits, by seed; ``runs``: a row of each."""
+    own = runs[runs["mechanism"] == asked].set_index("seed")
+    if rival.column == "over_first_come":
+        return own["welfare"] - own["first_come"]
+    return own["welfare"] - runs[runs["mechanism"] == rival.labels[0]].set_index("seed")["welfare"].reindex(own.index)
+
+
+def windows_words(runs: pd.DataFrame, asked: str, rival: Rival, meta: Mapping[str, Any]) -> str:
     """Say in how many windows a mechanism is ahead of the rival, and where the width of the interval comes from.
 
     Parameters
     ----------
     runs : DataFrame
-        One row per seed and mechanism: ``welfare``, ``opt_high``, and ``first_come`` where that is the rival (None).
-    asked, rival : str
-        Mechanisms; rival None: first come at price 0.
+        One row per seed and mechanism: ``welfare``, ``opt_high`` and ``first_come``.
+    asked, rival : str, Rival
+        Mechanisms.
     meta : mapping
         Of the result: ``windows``, where there are several.
     """
     windows = int(meta.get("windows", 1))
     if windows < 2:
         return ""
-    own = runs[runs["mechanism"] == asked].set_index("seed")
-    other = own["first_come"] if rival is None else runs[runs["mechanism"] == rival].set_index("seed")["welfare"]
-    gain, bound = own["welfare"] - other.reindex(own.index), own["opt_high"]
+    gain = lead_of(runs, asked, rival)
+    bound = runs[runs["mechanism"] == asked].set_index("seed")["opt_high"]
     if gain.isna().any() or not bound.sum() > 0:
         return ""
     window = window_of(gain.index.to_numpy(), windows)
     ahead, draws = int((gain.groupby(window).mean() > 0).sum()), len(gain) // windows
     apart = 100 * (gain - gain.sum() / bound.sum() * bound) / bound.mean()  # from the ratio of means, points
-    parts = apart.groupby(window)
+    parts, users = apart.groupby(window), ""
     said = f"ahead in {ahead} of {windows} windows"
     if draws < 2:
         return said
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, windows - 1)
     whole = quantile * parts.mean().std() / math.sqrt(windows)
     drawn = quantile * math.sqrt(float(parts.var().mean()) / len(gain))
-    return f"{said}; of the ± {np.sqrt(max(0.0, whole**2 - drawn**2)):.1f} is from weeks, {drawn:.1f} from drawn values"
+    if meta.get("resample"):
+        again = users_drawn(gain.index.to_numpy(), windows)
+        each = [float(apart[own].groupby(window[own]).var().mean()) for own in (again, ~again)]
+        part = quantile * math.sqrt(max(0.0, each[0] - each[1]) / windows)
+        drawn = quantile * math.sqrt(each[1] / len(gain))
+        users = f" ({part:.1f} from who submitted)"
+    weeks = np.sqrt(max(0.0, whole**2 - drawn**2))
+    return f"{said}; of the ± {weeks:.1f} is from weeks{users}, {drawn:.1f} from drawn values"

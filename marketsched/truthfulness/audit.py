@@ -44,7 +44,7 @@ from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.on_worlds import OnWorlds
 from marketsched.truthfulness.searches.plays_ahead import Helpers, ready, truth_of
 from marketsched.truthfulness.searches.screened import Screened
-from marketsched.truthfulness.situations.reproducible import NOT_PASSED, not_reproducible, repeats
+from marketsched.truthfulness.situations.reproducible import NOT_PASSED, differs_by_process, not_reproducible, repeats
 
 
 @renamed(jobs="workers")
@@ -195,6 +195,7 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
         plan.tell(f"{entrant.label}: the truth, played again", 0.0)
         market = market_at_hand(entrant, plan, errors)
         why = "" if market is None else not_reproducible(market)
+        why = why or differs_by_process(entrant.scenario, plan.seed, plan.data)
         if why:
             return _unrepeatable(entrant, why)
     except KeyboardInterrupt:

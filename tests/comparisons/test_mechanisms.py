@@ -13,6 +13,7 @@ from marketsched.mechanisms.auctions.pay_as_bid import PayAsBid
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.play import optimum as optimum_module
 from marketsched.play.running import run
+from marketsched.results.answers import answer_of
 from marketsched.results.paired_statistics import ratio_of_means
 from marketsched.study.learning.comparing import compare_learning
 from marketsched.study.learning.markets import contested_market
@@ -248,3 +249,27 @@ def test_a_small_market_takes_the_text_of_the_command_and_says_what_one_node_lac
         InvalidParameterError, match=r"prices that rise with the load.* or flat prices \(posted-price:pri"
     ):
         contested_market("exponential", capacity=1)
+
+
+@pytest.mark.slow
+def test_a_rule_that_goes_through_a_set_of_names_is_not_ranked(tmp_path):
+    """Its names are its own: plays in this process are all alike, and another process orders them otherwise."""
+    (tmp_path / "order.py").write_text(
+        "from marketsched.mechanisms import ArrivalMarket\n\n\n"
+        "class Order(ArrivalMarket):\n"
+        "    def foresee(self, x, signal):\n"
+        "        x.agreed, x.limit = int(x.sow.durations.max()), self.max_duration\n\n"
+        "    def serve(self, waiting):\n"
+        "        starts, free = [0] * len(waiting), self.capacity - self.load\n"
+        "        for name in set(f'job {i}' for i in range(len(waiting))):\n"
+        "            i = int(name[4:])\n"
+        "            if waiting[i].sow.concurrency <= free:\n"
+        "                starts[i], free = self.round, free - waiting[i].sow.concurrency\n"
+        "        return starts\n\n"
+        "    def charge(self, x):\n"
+        "        return 0.0\n"
+    )
+    name = f"{tmp_path / 'order.py'}:Order"
+    result = compare("stochastic-mix", [name, "first-come"], 3, optimum_seconds=0)
+    assert "in the order of hashes" in result.meta["unrepeatable"][name]
+    assert "cannot be ranked" in answer_of(result.records(), result.meta)

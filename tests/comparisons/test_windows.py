@@ -7,6 +7,7 @@ import pytest
 from marketsched.comparisons.comparing import compare, windows_for
 from marketsched.config.scenario import Scenario
 from marketsched.config.scenario_file import with_whole_log
+from marketsched.results.answers import Rival, rival_of
 from marketsched.results.paired_statistics import share_of_means
 from marketsched.results.windows import windows_words
 from refusals import refused
@@ -65,7 +66,7 @@ def test_the_window_is_the_unit_of_the_interval(log):
     wanted = share_of_means(first["welfare"] - second["welfare"], first["opt_high"], 0.95)
     row = result.records()[0]
     assert [row[f"over_rival{end}"] for end in ("", "_low", "_high")] == pytest.approx(list(wanted))
-    said = windows_words(result.runs, "first-come", result.meta["mechanisms"][1], result.meta)
+    said = windows_words(result.runs, "first-come", rival_of(result.meta), result.meta)
     assert said.startswith(f"ahead in {int((first['welfare'] > second['welfare']).sum())} of 3 windows; of the ±")
 
 
@@ -73,5 +74,43 @@ def test_where_the_width_comes_from():
     """Draws that differ by 2 in every window, and windows that are alike: nothing is from weeks."""
     rows = [(m, seed, 10.0 + (2.0 if m == "a" and seed >= 4 else 0.0), 100.0) for m in "ab" for seed in range(8)]
     runs = pd.DataFrame(rows, columns=["mechanism", "seed", "welfare", "opt_high"])
-    said = windows_words(runs, "a", "b", {"windows": 4})
+    said = windows_words(runs, "a", Rival("b", "over_rival", ("b",)), {"windows": 4})
     assert said == "ahead in 4 of 4 windows; of the ± 0.0 is from weeks, 1.6 from drawn values"
+
+
+def test_how_much_of_the_width_is_from_users():
+    """Draws with the recorded users are alike; with users drawn again they differ by 2: nothing is from values."""
+    rows = []
+    for seed in range(16):
+        again, second = seed // 4 % 2 == 1, seed >= 8
+        rows += [("a", seed, 10.0 + 2.0 * (again and second), 100.0), ("b", seed, 10.0, 100.0)]
+    runs = pd.DataFrame(rows, columns=["mechanism", "seed", "welfare", "opt_high"])
+    said = windows_words(runs, "a", Rival("b", "over_rival", ("b",)), {"windows": 4, "resample": "users"})
+    assert said.endswith("from weeks (2.3 from who submitted), 0.0 from drawn values")
+
+
+def test_users_are_drawn_again_by_whole_weeks(log):
+    as_it_was, drawn = (
+        Scenario.from_dict({**log, "workload": {**log["workload"], "resample_users": again}}).workload_of(1)
+        for again in (False, True)
+    )
+    weeks = {}
+    for workload in (as_it_was, drawn):
+        of = weeks.setdefault(workload is drawn, {})
+        for job in workload.jobs:
+            of.setdefault((job.owner, int(job.tags["submit_s"] // 604_800)), []).append(job.tags["submit_s"])
+    was, now = weeks[False], weeks[True]
+    assert len(now) == len(was) and set(now) != set(was)
+    for (owner, week), times in now.items():
+        assert times == was[owner.partition(" (")[0], week]
+    assert "recorded_start" not in drawn.jobs[0].tags
+
+
+def test_a_comparison_whose_users_are_drawn_again(log):
+    asked = ["first-come", "easy-backfill:order=request"]
+    result = compare(log, asked, runs=4, windows=2, resample="users")
+    even, odd = (result.runs[result.runs["seed"] // 2 % 2 == k] for k in (0, 1))
+    assert even["jobs"].nunique() == 1 and odd["jobs"].nunique() > 1
+    refused(lambda: compare(log, asked, runs=3, windows=2, resample="users"), "runs", legal="4, 6, 8")
+    refused(lambda: compare(log, asked, resample="weeks"), "resample", legal="users")
+    refused(lambda: compare("stochastic-mix", asked, resample="users"), legal="a log")

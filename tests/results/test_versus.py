@@ -30,6 +30,16 @@ def test_after_few_seeds_nothing_is_claimed_of_single_owners(tmp_path):
     assert versus_view(nobody) == versus_sentences(nobody) == [] and versus_figure(nobody) is None
 
 
+def test_one_user_who_makes_the_difference_is_named(tmp_path):
+    whole = stored("mechanisms-log", tmp_path)
+    asked = whole.tables["against"]["mechanism"].iloc[0]
+    pairs = pd.DataFrame({"owner": [f"u{k}" for k in range(9)], "gain": [5.0, *[1.0] * 8], "mechanism": asked})
+    one = replace(whole, tables={**whole.tables, "against": pairs.assign(jobs=1)})
+    assert versus_sentences(one) == ["User u0 alone makes 38% of this difference."]
+    even = replace(one, tables={**one.tables, "against": pairs.assign(jobs=1, gain=1.0)})
+    assert versus_sentences(even) == []
+
+
 def test_pairs_by_hand():
     """Waits are of jobs that both start, values of all that arrived."""
     jobs = {"owner": ["ann", "bob", "ann", "ann", "bob"], "arrival": pd.array([1, 1, 2, 3, None], dtype="Int64")}
@@ -38,9 +48,9 @@ def test_pairs_by_hand():
     )
     second = pd.DataFrame({**jobs, "start": pd.array([1, 4, 3, 8, None], dtype="Int64"), "value": [4.0, 1, 0, 5, 9]})
     table = paired_owners(first, second, np.array([4.0, 0.0, 2.0, 10.0, 9.0])).set_index("owner")
-    assert list(table.columns) == list(COLUMNS[1:]) and table.index.tolist() == ["ann", "bob"]
-    assert table.loc["ann"].tolist() == [3, 2, (1 + 3) / 2, (0 + 1) / 2, 6 / 16, 9 / 16]
-    assert table.loc["bob", ["jobs", "both_start"]].tolist() == [1, 0] and table.loc["bob"][2:].isna().all()
+    assert list(table.columns) == [*COLUMNS[1:], "gain"] and table.index.tolist() == ["ann", "bob"]
+    assert table.loc["ann"].tolist() == [3, 2, (1 + 3) / 2, (0 + 1) / 2, 6 / 16, 9 / 16, -3]
+    assert table.loc["bob", ["jobs", "both_start"]].tolist() == [1, 0] and table.loc["bob"][2:-1].isna().all()
 
 
 def test_changes_are_paired_seed_by_seed():

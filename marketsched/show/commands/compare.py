@@ -75,6 +75,14 @@ def compare(
             help="Of a log: under six rules of value; does the lead hold? Six times as long.",
         ),
     ] = False,
+    resample: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a log: users: draw who submits again, week by week, so that ± covers it. Twice as long.",
+            metavar="users",
+            show_default=False,
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -174,8 +182,10 @@ def compare(
         n_windows, log = 1, content is not None and config.scenario_file.is_log(content)
         if log:
             n_windows = comparisons.comparing.windows_for(base, windows, seed, data)
-            runs = (LOG_RUNS if n_windows == 1 else WINDOW_RUNS) if runs is None else runs
+            few = WINDOW_RUNS if resample is None else comparisons.comparing.RESAMPLED_RUNS
+            runs = (LOG_RUNS if n_windows == 1 else few) if runs is None else runs
             options["windows"] = n_windows
+        options |= {} if resample is None else {"resample": resample}
         runs = RUNS if runs is None else runs
         if over is None and base.kind == "market":
             sizes = names, runs, len(options.get("loads", [None])), n_windows

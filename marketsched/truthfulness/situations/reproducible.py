@@ -13,12 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from marketsched.agents.job import Job
+from marketsched.config.scenario import Scenario
 from marketsched.mechanisms.errors import MarketschedError
+from marketsched.mechanisms.from_file import is_in_file
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.short_ways import trusted
 
@@ -56,6 +59,39 @@ def not_reproducible(market: MarketAtHand) -> str:
         if drawn_from:
             return f"{NOT_PASSED}, {drawn_from[0]}"
     return _by_hash(market, plays)
+
+
+def why_not(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> str:
+    """Return why plays of one seed end differently, here or in another process; empty: they do not."""
+    return not_reproducible(MarketAtHand.of(scenario, seed, data)) or differs_by_process(scenario, seed, data)
+
+
+def differs_by_process(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> str:
+    """Return that two processes, in which strings hash otherwise, play one seed differently; empty: they do not.
+
+    Asked of a mechanism from a file, which another process can load: a set of names that it makes of its own goes
+    through in the order of hashes, and no play in this process can tell.
+    """
+    if not is_in_file(scenario.mechanism.name):
+        return ""
+    from joblib.externals.loky import ProcessPoolExecutor  # some .2 s, for mechanisms from a file alone
+
+    pools = [ProcessPoolExecutor(1, env={"PYTHONHASHSEED": str(salt)}) for salt in (1, 2)]
+    try:
+        one, other = (each.result() for each in [pool.submit(_outcome_here, scenario, seed, data) for pool in pools])
+    except MarketschedError:  # whoever plays the truth next names the fault
+        return ""
+    finally:
+        for pool in pools:
+            pool.shutdown(kill_workers=True)
+    if one == other:
+        return ""
+    what = _difference(MarketAtHand.of(scenario, seed, data), one, other)
+    return f"goes through a set in the order of hashes, which each process draws anew: {what}"
+
+
+def _outcome_here(scenario: Scenario, seed: int, data: str | PathLike[str] | None) -> Outcome:
+    return _outcome(MarketAtHand.of(scenario, seed, data))
 
 
 def repeats(play: Callable[[], Any]) -> bool:

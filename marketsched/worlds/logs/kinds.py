@@ -31,7 +31,7 @@ class LogFile:
     ----------
     path : str
         The file, or its name in the data folder; empty: the usual name of the trace of this kind.
-    days, first_day, most_jobs, max_concurrency, capacity, load, stretch, windows, window, partition
+    days, first_day, most_jobs, max_concurrency, capacity, load, stretch, windows, window, partition, resample_users
         As of `marketsched.worlds.logs.market.Window`.
     columns : mapping of str to str
         Of a table of text: columns of the log by those of the file, as in ``{user: User}`` (`csv_log`).
@@ -62,6 +62,7 @@ class LogFile:
     windows: Annotated[int, Whole(1, 1000)] = 1
     window: Annotated[int, Whole(0, 999)] = 0
     partition: str = ""
+    resample_users: bool = False
     columns: Annotated[Any, Maybe(AnyColumns())] = None
     strict: bool = False
     zone: Annotated[str, AnyZone()] = UTC

@@ -59,6 +59,9 @@ class Window:
         a week, or a thousand runs where they take longer, and at most ``most_jobs``. Where the log records starts, what
         ran and what waited as the window began are jobs of the market, too; no wait of theirs is counted. 1: none of
         this.
+    resample_users : bool
+        Of the window, draw as many pairs of a user and a week as there are, with replacement: a user's jobs of a week
+        stay together, at their times; who is drawn again is another user.
     """
 
     days: float | None = None
@@ -71,6 +74,7 @@ class Window:
     windows: int = 1
     window: int = 0
     partition: str = ""
+    resample_users: bool = False
 
 
 def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str = "log") -> Workload:
@@ -117,6 +121,8 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     first -= there
     if window.stretch != 1:
         known, origin = _stretched(known, window.stretch), origin * window.stretch
+    if window.resample_users:
+        known, last = _with_users_again(known, first, first + there, last, generator_of(rng).spawn(1)[0])
     runs = known.iloc[first:last]
     length, law = rule.length_for(of_rounds), "revealed" if rule.durations == "revealed" else rule.law_for(runs)
     most = rule.longest_for(runs, length)
@@ -255,6 +261,32 @@ def _with_state(known: pd.DataFrame, first: int, begin: float) -> tuple[pd.DataF
     return pd.concat(parts, ignore_index=True), len(there)
 
 
+def _with_users_again(
+    known: pd.DataFrame, first: int, begin: int, last: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, int]:
+    """Draw the users of runs ``begin .. last - 1`` again, week by week; also return the new ``last``.
+
+    Those of ``first .. begin - 1``, who were there before, stay. Runs of unknown users are drawn one by one.
+    """
+    own = known.iloc[begin:last]
+    weeks = ((own["submit_s"] - own["submit_s"].iloc[0]) // WEEK_S).astype(int).astype(str)
+    alone = pd.Series(np.arange(len(own)).astype(str), index=own.index)
+    names = (own["user"] + "/" + weeks).where(own["user"] != "", alone)
+    groups = list(own.groupby(names.to_numpy(), sort=False).indices.values())
+    times = np.bincount(rng.integers(0, len(groups), len(groups)), minlength=len(groups))
+    parts = []
+    for again in range(int(times.max())):
+        rows = np.concatenate([groups[i] for i in np.flatnonzero(times > again)])
+        part = own.iloc[rows]
+        named = part["user"].where(part["user"] == "", part["user"] + f" ({again + 1})")
+        parts.append(part.assign(owner=named) if again else part)  # whose past is that of the user
+    drawn = pd.concat(parts).sort_values("submit_s", kind="stable")
+    found = pd.concat([known.iloc[:begin], drawn, known.iloc[last:]], ignore_index=True)
+    found.loc[first : begin + len(drawn) - 1, "start_s"] = np.nan  # nothing ran like that
+    owner = found["owner"].fillna(found["user"]) if "owner" in found else found["user"]
+    return found.assign(owner=owner), begin + len(drawn)
+
+
 def _stretched(known: pd.DataFrame, factor: float) -> pd.DataFrame:
     """Return runs whose submissions are so many times as far apart; deadlines move with them."""
     submits = known["submit_s"]
@@ -317,7 +349,7 @@ def _jobs(
         "submit_s": (runs["submit_s"] - runs.get("before_s", 0.0) - origin).to_numpy(),
         "run_s": run_s,
     }
-    users = runs["user"].tolist()
+    users = runs["owner" if "owner" in runs else "user"].tolist()
     laws = [(np.zeros(each.values.size, np.int64), *each) for each in announced.laws]
     jobs = LogRuns(
         columns,
