@@ -194,9 +194,9 @@ class TooLargeError(MarketschedError, MemoryError):
 
     Examples
     --------
-    >>> from marketsched.mechanisms.allocation import solve_budgeted
+    >>> from marketsched.mechanisms.allocation import Esdp
     >>> try:
-    ...     solve_budgeted([1], [5], [[1]], [2], 5, memory_limit=10)
+    ...     Esdp([[1]], [2], [0], memory_limit=10)
     ... except MemoryError as error:
     ...     print(str(error)[:50])
     the table over 1 sums of values and 2 capacity vec

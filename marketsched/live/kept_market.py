@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from marketsched import __version__
-from marketsched.live.aside import Aside
 from marketsched.live.clock import Clock
 from marketsched.live.configuration import LiveConfig, live_config, utc_text
 from marketsched.live.journal import Journal
@@ -84,7 +82,6 @@ class KeptMarket:
         self.last_seq, self.last_digest = 0, ""
         self.published = 0  # the last row that is written, for streams
         self.snapshots = Schedule(snapshot_rows)
-        self.aside: Aside | None = None  # the snapshot that is being written
         self._check_all = check_all
         asked = None if config is None else live_config(config)
         if not self.journal.file_is_there:  # opening would make an empty one
@@ -140,7 +137,6 @@ class KeptMarket:
     def load(self) -> None:
         """Make the market from its journal."""
         self.recent.clear()
-        self.aside = None  # what is under way is entered when it is done
         played = play_journal(self.config, self.journal, self.recent, whole=self._check_all, key=self._key)
         self.market: LiveMarket = played.market
         self.last_seq, self.last_digest, self._counts = played.seq, played.digest, played.counts
@@ -168,55 +164,21 @@ class KeptMarket:
 
     def take_snapshot(self) -> None:
         """Write the market down, and its state into the journal; a market that cannot be written down goes on."""
-        began = time.monotonic()
+        began, after = time.monotonic(), self.last_seq
         try:
             state = frozen(self.market)
         except Exception:
-            self._not_frozen(traceback.format_exc())
+            why = traceback.format_exc()
+            log.error("this market cannot be written down: a restart will play its whole journal\n%s", why)
+            self.snapshots.every = 0
             return
+        said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config)}
+        said |= {"counts": dict(self._counts), "seal": seal_of(state, self._key)}
         batch = Batch()
-        self.enter_snapshot(Turn(self, batch), state, self.last_seq, self._counts, time.monotonic() - began)
+        batch.snapshot = Turn(self, batch).record({"event": "snapshot", **said}, SERVICE).seq, state
         self.write(batch)
         self.publish(batch)
-
-    def begin_snapshot(self, enter: Callable[[Callable[[Turn], None]], object]) -> None:
-        """Let a copy of the process write the market down as it is now, all of it being in the journal.
-
-        ``enter`` is called with what enters the state into the journal, from a thread of its own.
-        """
-        after, counts, began = self.last_seq, Counter(self._counts), time.monotonic()
-
-        def done(state: bytes | None, why: str) -> None:
-            enter(partial(self._snapshot_done, state, why, after, counts, time.monotonic() - began))
-
-        try:
-            self.aside = Aside(self.market, done)
-        except OSError as error:
-            log.warning("no snapshot is taken now: %s", error)
-            self.snapshots.put_off()
-
-    def _snapshot_done(
-        self, state: bytes | None, why: str, after: int, counts: Counter[str], seconds: float, turn: Turn
-    ) -> None:
-        self.aside = None
-        if state is None and not why:
-            log.warning("the copy of the process that wrote a snapshot was ended: it is tried again")
-            self.snapshots.put_off()
-        elif state is None:
-            self._not_frozen(why)
-        else:
-            self.enter_snapshot(turn, state, after, counts, seconds)
-
-    def enter_snapshot(self, turn: Turn, state: bytes, after: int, counts: Counter[str], seconds: float) -> None:
-        """Put a state into a batch: of the market behind row ``after``, with the row counts of the tables."""
-        said = {"after": after, "digest": digest_of(state), "made_by": made_by(self.config), "counts": dict(counts)}
-        said["seal"] = seal_of(state, self._key)
-        turn.enter_snapshot(turn.record({"event": "snapshot", **said}, SERVICE), state)
-        self.snapshots.taken(after, seconds)
-
-    def _not_frozen(self, why: str) -> None:
-        log.error("this market cannot be written down: a restart will play its whole journal\n%s", why)
-        self.snapshots.every = 0
+        self.snapshots.taken(after, time.monotonic() - began)
 
     def write_operator_token(self, path: Path) -> None:
         """Make a token for the first operator and write it to a new file that only its owner can read.

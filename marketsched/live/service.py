@@ -32,7 +32,6 @@ SLICE_SECONDS = 0.05  # for which rounds are cleared before requests have their 
 TOGETHER_SECONDS = 0.02  # for which requests are taken into one transaction
 RETRY_SECONDS = 1.0  # between attempts to reach a database that went away
 CLOCK = "clock"  # who ends rounds on the clock, in the journal
-ASIDE_SECONDS = 20.0  # for which the end of a service waits for a snapshot that is being written
 WALK_SECONDS = 1.0  # after which some old rows are read, also if there is always something else to do
 
 log = logging.getLogger(__name__)
@@ -89,16 +88,11 @@ class LiveService(KeptMarket):
     def stop(self) -> None:
         """Answer the received requests, and release the database."""
         if self._thread is not None:
-            if self.aside is not None:
-                self.aside.wait(ASIDE_SECONDS)
             self._queue.put(_STOP)
             self._thread.join()
             self._thread = None
             if not self._down and self.snapshots.worth_while(self.last_seq):
-                try:
-                    self.take_snapshot()
-                except JournalError as error:
-                    log.error("%s", error)
+                self._keep_snapshot()
         self.journal.close()
 
     def ask(self, work: Work, repeatable: Repeatable | None = None) -> Future[Any]:
@@ -142,6 +136,8 @@ class LiveService(KeptMarket):
                     self._walk_on()
             if first is not None:
                 stopping = self._serve(first)
+            if not self._down and self.snapshots.due(self.last_seq):  # everybody has been answered
+                self._keep_snapshot()
 
     def _next(self, seconds: float | None) -> _Request | None:
         """Return the next request; None: none came in time."""
@@ -245,9 +241,15 @@ class LiveService(KeptMarket):
             return False
         self.publish(batch)
         self.on_rows()
-        if self.aside is None and self.snapshots.due(self.last_seq):
-            self.begin_snapshot(self.ask)
         return True
+
+    def _keep_snapshot(self) -> None:
+        try:
+            self.take_snapshot()
+        except JournalError as error:
+            log.error("%s", error)
+            self._fall(str(error))
+        self.on_rows()
 
     def _fall(self, why: str) -> None:
         """Take nothing until the market has been made anew from the journal."""

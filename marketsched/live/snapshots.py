@@ -33,7 +33,6 @@ from marketsched.results.result import versions
 EVERY_ROWS = 10_000
 ROWS_AT_STOP = 1000  # since the last one, for one to be taken at the end
 SHARE = 0.05  # of the time, at most, is spent on snapshots
-RETRY_SECONDS = 60.0  # at most, behind a snapshot that came to nothing; the first time it is tried again at once
 ROOMS = ("mechanisms", "agents", "config", "play", "live")  # whose code decides what a market does
 KEY_BYTES = 32
 
@@ -138,7 +137,6 @@ class Schedule:
         self.every = every
         self.last = 0  # the row behind which the market was as the last one has it
         self._took, self._when = 0.0, 0.0
-        self._failures = 0  # in a row
 
     def due(self, seq: int) -> bool:
         """Tell whether one is to be taken behind row ``seq``."""
@@ -152,10 +150,3 @@ class Schedule:
     def taken(self, seq: int, seconds: float) -> None:
         """Note that one was taken behind row ``seq``, which was work for so long."""
         self.last, self._took, self._when = seq, seconds, time.monotonic()
-        self._failures = 0
-
-    def put_off(self) -> None:
-        """Note that one could not be taken, and wait longer each time."""
-        wait = min(RETRY_SECONDS, 2.0**self._failures - 1.0)
-        self._failures = min(self._failures + 1, 10)
-        self._took, self._when = wait * SHARE, time.monotonic()

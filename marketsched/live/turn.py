@@ -171,10 +171,6 @@ class Turn:
         entry = {"name": name, "role": account.role, "limit_micro": account.limit, "balance_micro": account.balance}
         self._batch.new_accounts.append(entry)
 
-    def enter_snapshot(self, row: Row, state: bytes) -> None:
-        """Write the state of the market, whose event has been recorded, beside the journal."""
-        self._batch.snapshot = row.seq, state
-
     def new_token(self, account: str, seq: int) -> str:
         """Make a token for an account, by event ``seq``, and return it: it is nowhere written down."""
         token = secrets.token_urlsafe(32)  # 256 bits

@@ -8,8 +8,6 @@ from .esdp.baselines import LongestWaitingFirst as LongestWaitingFirst
 from .esdp.baselines import LowestCostFirst as LowestCostFirst
 from .esdp.baselines import ThompsonSampling as ThompsonSampling
 from .esdp.baselines import TrueMeanOracle as TrueMeanOracle
-from .esdp.budgeted import BudgetedSolution as BudgetedSolution
-from .esdp.budgeted import solve_budgeted as solve_budgeted
 from .esdp.channel_environment import ChannelEnvironment as ChannelEnvironment
 from .esdp.channel_instances import published_channels as published_channels
 from .esdp.channel_layout import ChannelLayout as ChannelLayout

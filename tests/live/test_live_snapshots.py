@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 import zlib
 from contextlib import closing
 
@@ -206,42 +205,11 @@ def test_damage_before_the_snapshot_is_named_soon_after_the_start(case, tmp_path
     again.stop()
 
 
-def test_a_market_is_served_while_its_snapshot_is_written(tmp_path, monkeypatch):
-    go_on = tmp_path / "go on"
-
-    def slowly(market):
-        while not go_on.exists():
-            time.sleep(0.005)
-        return frozen(market)
-
-    monkeypatch.setattr("marketsched.live.aside.frozen", slowly)
-    service = live(tmp_path / "m.db")
-    for n in range(12):  # the snapshot is begun at row 7, and not done before all of them are answered
-        service.ask(calls.create_owner(OPERATOR, {"owner": f"o{n}", "deposit": 1e6})).result(20)
-        job = service.ask(calls.submit(OPERATOR, {"owner": f"o{n}", "sow": sow(1, value=5.0)})).result(20)["job"]
-        service.ask(calls.arrive(OPERATOR, job, {"signal": 1})).result(20)
-    assert service.aside is not None and snapshots_of(tmp_path / "m.db") == []
-    go_on.touch()
-    service.snapshots.every = 0
-    ask(service, calls.advance(OPERATOR, {}))
-    before = books(service)
-    (row,) = [row for row in service.journal.rows() if row.event == "snapshot"]
-    assert row.body["after"] + 20 < row.seq <= service.last_seq
-    service.stop()
-    again = live(tmp_path / "m.db", 0)
-    assert books(again) == before
-    assert again.walk.last == row.body["after"]
-    assert walked(again) == ""
-    again.stop()
-    check_journal(f"{tmp_path}/m.db")
-
-
 def test_a_market_that_cannot_be_written_down_goes_on(tmp_path, monkeypatch):
     def fails(market):
         raise TypeError("cannot pickle")
 
-    for where in ("kept_market", "aside"):
-        monkeypatch.setattr(f"marketsched.live.{where}.frozen", fails)
+    monkeypatch.setattr("marketsched.live.kept_market.frozen", fails)
     service = live(tmp_path / "m.db")
     one_day(service, "ann")
     assert not service.down and service.snapshots.every == 0 and snapshots_of(tmp_path / "m.db") == []

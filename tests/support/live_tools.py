@@ -184,10 +184,8 @@ OPERATOR, ANN = Principal("operator", "operator"), Principal("ann", "owner")
 
 
 def ask(service, work, key=None, request="r" * 64):
-    """Return the answer of a running service, once a snapshot that is under way is entered."""
-    answer = service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
-    settle(service)
-    return answer
+    """Return the answer of a running service."""
+    return service.ask(work, None if key is None else Repeatable("ann", key, request)).result(20)
 
 
 def look(turn):
@@ -222,13 +220,6 @@ class ServedMarket:
 
     def paid(self, owner):
         return self.credits - self.ask(calls.account(OPERATOR, owner))["balance"]
-
-
-def settle(service):
-    """Wait until a running service has entered the snapshot that is under way, if one is."""
-    while service.aside is not None:
-        service.aside.wait(20)
-        service.ask(lambda turn: None).result(20)
 
 
 def replayed(config_, rows):

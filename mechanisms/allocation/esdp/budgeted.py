@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +28,9 @@ from marketsched.mechanisms.allocation.esdp.budgeted_kernels import (
     _select_kernel,
     _table_kernel,
 )
-from marketsched.mechanisms.arrays import float_array, whole_array
+from marketsched.mechanisms.arrays import whole_array
 from marketsched.mechanisms.errors import InvalidParameterError, TooLargeError
-from marketsched.mechanisms.legal import EXACT, Memory, Whole, legal
+from marketsched.mechanisms.legal import Memory, legal
 from marketsched.mechanisms.memory import readable_size
 
 MEMORY_LIMIT = 2**30
@@ -169,85 +167,3 @@ def check_table(needed: int, limit: int, n_sums: int, capacities: NDArray[np.int
         f"{shown}) takes {readable_size(needed)}, the limit is {readable_size(limit)}: expected coarser units or "
         "fewer resources, a larger slack delta(t) or smaller alpha (fewer sums), or a larger memory_limit"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetedSolution:
-    """The optima of all budgets s.
-
-    Examples
-    --------
-    See `solve_budgeted`, which returns it.
-    """
-
-    best: NDArray[np.float64]  # (s_max + 1,), most variance of values >= s; -inf: no selection; +inf: one is unseen
-    selections: NDArray[np.bool_]  # (s_max + 1, E), one that attains it; none where there is none
-    unseen: NDArray[np.int64]  # (s_max + 1,), its channels of variance +inf; -1: infeasible
-    finite: NDArray[np.float64]  # (s_max + 1,), the sum of its other variances; -inf: infeasible
-
-
-@legal
-def solve_budgeted(
-    value: ArrayLike,
-    variance: ArrayLike,
-    requests: ArrayLike,
-    capacities: ArrayLike,
-    s_max: Annotated[int, Whole(0, EXACT)],
-    *,
-    memory_limit: Memory = MEMORY_LIMIT,
-) -> BudgetedSolution:
-    """Solve max variance.x s.t. requests.T @ x <= capacities, value.x >= s, x binary, for s = 0 .. s_max.
-
-    Takes O(E * (s_max + 1) * prod(capacities + 1)) steps at most.
-
-    Parameters
-    ----------
-    value : array_like of int, shape (E,)
-        What counts towards the budget s, >= 0.
-    variance : array_like of int or float, shape (E,)
-        What is maximised, >= 0; +inf for an unseen channel (more of them come first). Whole numbers
-        are summed exactly, floats as float64.
-    requests : array_like of int, shape (E, K)
-        Units of each resource type a channel takes, >= 0; one that asks for more than there is, is never selected.
-    capacities : array_like of int, shape (K,)
-        Units there are in the whole cluster, >= 0.
-
-    Raises
-    ------
-    TooLargeError
-        If the table would take more than ``memory_limit`` bytes; the message says how large it would be.
-
-    Examples
-    --------
-    >>> solution = solve_budgeted([1, 2, 2], [5, 3, 4], [[1], [1], [1]], [2], 5)
-    >>> solution.best
-    array([  9.,   9.,   9.,   9.,   7., -inf])
-    >>> solution.selections[4]
-    array([False,  True,  True])
-    """
-    asked = whole_array("requests", requests, (None, None))
-    problem = BudgetedProblem(asked, capacities, memory_limit=memory_limit)
-    values = whole_array("value", value, (len(asked),))
-    variances, unseen = _split_variance(variance, len(asked))
-    table = problem.solve(values, variances, s_max, unseen=unseen)
-    best = np.where(table.unseen > 0, np.inf, table.finite)
-    check_table((s_max + 1) * len(asked), memory_limit, s_max + 1, problem._capacities[:0])  # the selections
-    selections = np.array([table.selection(s) for s in range(s_max + 1)])
-    return BudgetedSolution(best, selections, table.unseen, table.finite)
-
-
-def _split_variance(variance: ArrayLike, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the finite variances (0 where unseen) and which are +inf."""
-    given = np.asarray(variance)
-    if given.dtype.kind in "iu":
-        whole = whole_array("variance", given, (n_channels,))
-        total = sum(whole.tolist())
-        if total >= EXACT:
-            raise InvalidParameterError(
-                f"variance adds up to {total}: expected less than 2**53, so that sums are exact; give floats to round"
-            )
-        return whole.astype(np.float64), np.zeros(n_channels, dtype=np.bool_)
-    if given.dtype.kind != "f":
-        return float_array("variance", variance, (n_channels,), lowest=0.0), np.zeros(n_channels, dtype=np.bool_)
-    unseen = np.isposinf(given)
-    return float_array("variance", np.where(unseen, 0.0, given), (n_channels,), lowest=0.0), unseen

@@ -50,7 +50,7 @@ def slot_kernel(counts, betas, reach, step, scratch, columns, y, g, tables, sums
     """Learn one slot on one thread: `aim_kernel`, then `pass_kernel` over all blocks; return the step."""
     step = aim_kernel(counts, betas, reach, step, tables, sums)
     if step > 0.0:
-        pass_kernel(0, sums.shape[0], scratch, columns, y, g, tables, sums, np.uint64(counts.size))
+        pass_kernel(np.int64(0), sums.shape[0], scratch, columns, y, g, tables, sums, np.uint64(counts.size))
     return step
 
 
