@@ -44,21 +44,18 @@ class ExactOracle(FailureOracle):
     def _fractions(self, concurrency: int, n_starts: int, n_durations: int) -> NDArray[np.float64]:
         limits = self.limits
         loads, weights = self._joint_loads(min(n_starts + n_durations - 1, limits.window))
-        soft = loads > limits.capacity - concurrency
-        # Only under the rule over all active jobs does an overload before the start hit the newcomer.
-        lost = (loads > limits.capacity) & (self.eviction == "all")
-        table = np.zeros((n_starts, n_durations))
-        dead = np.zeros(weights.size, dtype=np.bool_)
-        rounds = loads.shape[1]
-        for i in range(n_starts):
-            if 0 < i <= rounds:
-                dead |= lost[:, i - 1]
-            failing = dead.copy()
-            for k in range(n_durations):
-                if i + k < rounds:
-                    failing |= soft[:, i + k]
-                table[i, k] = weights[failing].sum()
-        return table
+        rounds, places = loads.shape[1], np.arange(n_starts)
+        full = np.where(loads > limits.capacity - concurrency, np.arange(rounds), rounds + n_durations)
+        full = np.minimum.accumulate(full[:, ::-1], axis=1)[:, ::-1]  # the next round without room, from each on
+        fails = np.full((len(loads), n_starts), n_durations)  # the shortest duration that does not fit, less 1
+        seen = min(rounds, n_starts)
+        fails[:, :seen] = np.minimum(full[:, :seen] - places[:seen], n_durations)
+        if self.eviction == "all":  # only then does an overload before the start hit the newcomer
+            lost = np.logical_or.accumulate(loads > limits.capacity, axis=1)
+            fails[:, 1:][lost[:, np.minimum(places[:-1], rounds - 1)]] = 0
+        table = np.zeros((n_starts, n_durations + 1))
+        np.add.at(table, (places, fails), weights[:, None])
+        return table.cumsum(axis=1)[:, :-1]
 
     def _joint_loads(self, rounds: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return distinct load vectors (states, rounds) from now on, and their probabilities."""
@@ -83,12 +80,11 @@ class ExactOracle(FailureOracle):
     def _placed(self, loads: NDArray[np.int64], width: int, first: int, last: int) -> NDArray[np.int64]:
         """Return the loads with one more job in rounds ``first .. last`` (-1: none)."""
         loads = loads.copy()
-        staying = np.ones(len(loads), dtype=np.bool_)
-        for t in range(max(first, self.now), last + 1) if first >= 0 else ():
-            i = t - self.now
-            if i >= loads.shape[1]:
-                break
-            loads[staying, i] += width
+        if first >= 0:
+            own = loads[:, max(first - self.now, 0) : last + 1 - self.now]
+            stays = np.ones(own.shape, dtype=np.bool_)
             if self.eviction == "running":  # the last round of a job cut short still counts it
-                staying &= loads[:, i] <= self.limits.capacity
+                fits = np.logical_and.accumulate(own <= self.limits.capacity - width, axis=1)
+                stays[:, 1:] = fits[:, :-1]
+            own += width * stays
         return loads
