@@ -43,9 +43,9 @@ from marketsched.mechanisms.offers.cluster_offers import ClusterOffers
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape
 from marketsched.mechanisms.schedulers.cluster_dominant_share import ClusterDominantShare
-from marketsched.mechanisms.schedulers.cluster_easy_backfill import ClusterEasyBackfill
-from marketsched.mechanisms.schedulers.cluster_fair_turns import ClusterFairTurns
 from marketsched.mechanisms.schedulers.cluster_queue import ClusterQueue
+from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
+from marketsched.mechanisms.schedulers.fair_turns import FairTurns
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.relaxed_lp.pooled_duality import pooled_bound
 from marketsched.relaxed_lp.pooled_jobs import pooled_jobs
@@ -81,23 +81,23 @@ class World(NamedTuple):
     bound: float
 
 
-class FirstCome(ClusterFairTurns):
+class FirstCome(FairTurns):
     """All jobs are of one owner, and go by arrival."""
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Let the first job be the most important."""
         super().foresee(x, signal)
-        x.agreed.owner, x.agreed.important = 0, -float(x.order)
+        self._there[x.job].owner, self._there[x.job].important = 0, -float(x.order)
 
 
 RULES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "first come": (FirstCome, {}),
-    "easy": (ClusterEasyBackfill, {}),
+    "easy": (EasyBackfill, {}),
     "dominant share": (ClusterDominantShare, {}),
     "dominant share, 6 h": (ClusterDominantShare, {"half_life_hours": 5.76}),  # .99 a round, as of turns
     "queue, reserve": (ClusterQueue, {"reserve": True}),
     "queue, dominant share": (ClusterQueue, {"order": "dominant-share"}),
-    "turns": (ClusterFairTurns, {}),
+    "turns": (FairTurns, {}),
     "offers": (ClusterOffers, {}),
     "offers, regular": (ClusterOffers, {"spare": False}),
     "credits, one, r .9": (ClusterCredits, {"purses": "one", "income": 0.9}),
@@ -214,7 +214,7 @@ def played(world: World, rule: str) -> tuple[dict[str, float], Any, list[Any]]:
     kind, parameters = RULES[rule]
     owners = list(dict.fromkeys(job.owner for job in world.jobs))
     began = time.process_time()
-    given = {"owners": owners} if kind not in (ClusterQueue, ClusterEasyBackfill, ClusterOffers) else {}
+    given = {"owners": owners} if kind not in (ClusterQueue, EasyBackfill, ClusterOffers) else {}
     market = kind(
         world.cluster.nodes, world.horizon, max_concurrency=1, max_duration=GRID[-1], max_delay=world.max_delay,
         max_value=max(job.truth.value.highest for job in world.jobs), cluster=world.cluster, **given, **parameters,

@@ -43,8 +43,6 @@ from .registry import get_mechanism as get_mechanism
 from .registry import mechanism_names as mechanism_names
 from .registry import register as register
 from .schedulers.cluster_dominant_share import ClusterDominantShare as ClusterDominantShare
-from .schedulers.cluster_easy_backfill import ClusterEasyBackfill as ClusterEasyBackfill
-from .schedulers.cluster_fair_turns import ClusterFairTurns as ClusterFairTurns
 from .schedulers.fair_turns import FairTurns as FairTurns
 from .sow import StatementOfWork as StatementOfWork
 from .statement_law import StatementLaw as StatementLaw

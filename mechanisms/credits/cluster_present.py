@@ -16,7 +16,7 @@ from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.offers.usual_work import band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob, facts_of
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob, facts_of
 
 
 @dataclass(slots=True)

@@ -9,10 +9,11 @@ from typing import Any
 
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
 from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 
 
-class OnCredit(BySharesMarket):
+class OnCredit(BySharesMarket, AdvanceMarket):
     """A market in which some jobs are regular, paid with credits that renew, and all others are free."""
 
     _upgrades: dict[JobId, list[Any]]  # until the name of the job is forgotten

@@ -45,7 +45,8 @@ from marketsched.mechanisms.offers.waits import AHEAD
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.node_shares import NodeShares
 from marketsched.mechanisms.resources.nodes import Run
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob
+from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.unit import Unit
 

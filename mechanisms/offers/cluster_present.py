@@ -17,7 +17,7 @@ from marketsched.mechanisms.offers.usual_work import N_BANDS, band_on_nodes
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
 from marketsched.mechanisms.resources.node_shares import NodeShares
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob, facts_of
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob, facts_of
 from marketsched.mechanisms.unit import Unit
 
 GROUPS = N_BANDS * (len(GROUP_LONGEST) + 1)

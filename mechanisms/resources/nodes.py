@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars, Placed, Room, Wanted
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.placement import TaskTypes, place
+
+if TYPE_CHECKING:
+    from marketsched.mechanisms.schedulers.node_jobs import NodeJob
 
 NOW = 1  # the only round of the calendars
 Key = tuple[int, int, int, bytes]  # of what a job asks for: equal ones have room at the same time
@@ -29,6 +34,7 @@ class Run:
     placed: Placed
     start: int  # round
     size: float  # nodes, as of the largest share of the whole cluster
+    until: int = 0  # the round from which on it is gone, at the latest
 
     def lost(self, now: int) -> float:
         """Return the node-rounds that are lost if it is taken back."""
@@ -64,6 +70,24 @@ class Nodes:
         self._calendars.release(run.wanted, run.placed, NOW, NOW + 1)
         del self.runs[run]
         self._full[run.wanted.pool].clear()
+
+    def begin(self, job: NodeJob, row: int, placed: Placed, now: int, length: int) -> None:
+        """Let a job run with an option on a place that is free, for at most so many rounds."""
+        wanted = job.wants[row]
+        job.run, job.row = Run(wanted, placed, now, job.size, now + length), row
+        self.take(job.run)
+        kind, shape = self.cluster.pool_kinds[wanted.pool], int(job.options.shape[row])
+        job.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
+
+    def end(self, job: NodeJob) -> None:
+        """Let the run of a job end."""
+        assert job.run is not None
+        self.give_back(job.run)
+        job.run = job.booking = None
+
+    def in_use(self) -> int:
+        """Return on how many nodes something runs."""
+        return len({node for run in self.runs for node in run.placed.nodes.tolist()})
 
     def fits(self, wanted: Wanted) -> bool:
         """Tell whether there is room now."""

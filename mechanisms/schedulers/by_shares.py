@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.schedulers.turns import Accounts
 
 
-class BySharesMarket(AdvanceMarket):
-    """A market without money, in which owners have shares, and `advance` alone decides."""
+class BySharesMarket(ArrivalMarket):
+    """A market without money, in which owners have shares."""
 
     accounts: Accounts
     free_of_charge: ClassVar[bool] = True

@@ -7,7 +7,7 @@ the machine,
 .. math:: \max_r u_{kr} / s_k,
 
 is least, anew after each start, with the job that came first. Who finds no room waits, and keeps nobody waiting. Values
-are not looked at but for when they end (`wall_times`), and no run is taken back.
+are not looked at but for when they end (`nodes_queue`), and no run is taken back.
 
 References
 ----------
@@ -17,25 +17,25 @@ of multiple resource types*, NSDI 2011: there the shares are of what runs now, a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Positive, legal
-from marketsched.mechanisms.mechanism import Event, Standing
-from marketsched.mechanisms.resources.nodes import Nodes
-from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
+from marketsched.mechanisms.law import Signal
+from marketsched.mechanisms.legal import Positive, legal
+from marketsched.mechanisms.mechanism import Standing
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
+from marketsched.mechanisms.schedulers.fair_turns import FairTurns
 from marketsched.mechanisms.schedulers.multifactor import kept
-from marketsched.mechanisms.schedulers.turns import Accounts
+from marketsched.mechanisms.schedulers.node_jobs import WallJob
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
-from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
+from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
 
 
-class ClusterDominantShare(WallTimeMarket, BySharesMarket):
+class ClusterDominantShare(FairTurns):
     """Owners by their decayed dominant share (see the module).
 
     Not truthful: an owner who splits its jobs among several accounts has a share for each.
@@ -43,11 +43,11 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
     Parameters
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
-        As of `NodesMarket`.
-    shares, newcomers, owners
-        As of `Accounts`. Owners without a part come last, among themselves by their dominant shares.
+        As of `NodesQueue`.
+    shares, newcomers, owners, kept
+        As of `FairTurns`. Owners without a part come last, among themselves by their dominant shares.
     half_life_hours : float
-        Of use; seven days, as of `FairShare`.
+        Of use, where ``kept`` is not given; seven days, as of `FairShare`.
     round_seconds : float, optional
         Length of a round; None: 300.
 
@@ -80,61 +80,39 @@ class ClusterDominantShare(WallTimeMarket, BySharesMarket):
         lie="a second account",
     )
 
+    cluster: Cluster
+    places_all: ClassVar[bool] = True
+
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
+        capacity: int,
+        horizon: int,
         *,
-        shares: Mapping[str, Any] | None = None,
-        newcomers: str = "",
-        owners: Iterable[Hashable] | None = None,
         half_life_hours: Positive = 168.0,
         round_seconds: float | None = None,
-        **nodes: Any,
+        **turns: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **nodes)
-        self.accounts = Accounts(shares, newcomers, owners)
-        self._kept = kept(half_life_hours * HOUR_S, round_seconds or ROUND_S)  # of use, from a round to the next
+        faded = kept(half_life_hours * HOUR_S, round_seconds or ROUND_S)  # of use, from a round to the next
+        super().__init__(capacity, horizon, round_seconds=round_seconds, **{"kept": faded, **turns})
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
-        self.used = np.zeros((len(self.accounts), self._total.size))  # shares of the cluster times rounds, by owner
+        self.turns.used = np.zeros((len(self.accounts), self._total.size))  # shares of the cluster, by owner
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, then starts."""
-        self._check_open("advance")
-        now = self._round
-        events = self._depart(now) + self._admit(now)
-        new = len(self.accounts) - len(self.used)
-        self.used = np.concatenate([self._kept * self.used, np.zeros((new, self._total.size))])
-        waiting = (each for each in self._present.values() if each.run is None)
-        turns = DominantTurns(waiting, self.used, self.accounts.parts, self.nodes)
-        for each in turns:
-            if self._start_soonest(each, now, events):
-                turns.starts_with(each, self._share_of(each))
-        for each in self._present.values():
-            if each.run is not None:
-                self.used[each.owner] += self._share_of(each)
-        return self._next_round(events)
+    def foresee(self, x: WaitingJob, signal: Signal) -> None:
+        """Note the job, which is as important as any other."""
+        super().foresee(x, signal)
+        self._there[x.job].important = 0.0
 
-    def _account_of(self, x: WaitingJob) -> int:
-        return self.accounts.number_of(x.owner)
+    def serve_nodes(self, waiting: list[WallJob], nodes: WallNodes) -> None:
+        """Start jobs in turns of their owners, anew after each start."""
+        used, parts = self.turns.used.copy(), self.accounts.parts
+        turns = TurnsAnew(waiting, used.max(axis=1, initial=0.0), parts, nodes)
+        for job in turns:
+            if nodes.start_soonest(job, self._round):
+                used[job.owner] += self._size_of(job)
+                turns.used[job.owner] = float(used[job.owner].max())
 
-    def _share_of(self, each: WallJob) -> NDArray[np.float64]:
+    def _size_of(self, job: WallJob) -> NDArray[np.float64]:
         """Return the share of the whole cluster that a run takes of each resource."""
-        found: NDArray[np.float64] = each.options.total[each.row] / self._total
-        return found
-
-
-class DominantTurns(TurnsAnew[WallJob]):
-    """Equally important jobs by the dominant shares of their owners, then by arrival; see `TurnsAnew`."""
-
-    def __init__(
-        self, waiting: Iterable[WallJob], used: NDArray[np.float64], parts: NDArray[np.float64], nodes: Nodes
-    ) -> None:
-        super().__init__(waiting, used.max(axis=1, initial=0.0), parts, nodes)
-        self._by_resource = used.copy()
-
-    def starts_with(self, each: WallJob, share: NDArray[np.float64]) -> None:
-        """Count the shares of a job that has started."""
-        self._by_resource[each.owner] += share
-        self._used[each.owner] = float(self._by_resource[each.owner].max())
+        share: NDArray[np.float64] = job.options.total[job.row] / self._total
+        return share

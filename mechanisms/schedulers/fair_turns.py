@@ -1,8 +1,10 @@
 """Fair turns: owners in turn by decayed use over share, and inside an owner its own order (`turns`).
 
 Each round the waiting jobs are tried in that order, and whoever fits beside the reservation for the first that does
-not (`room`) starts; no run is taken back. There are no prices. Values of different owners are never compared, so there
-is no scale to inflate, and ranks do in place of values.
+not (`room`) starts; no run is taken back. On a cluster turns are anew after each start, use is a job's largest share of
+the cluster, as nodes, and a job takes the place that leaves least over among the shapes and pools in which a start now
+is worth most to it. There are no prices. Values of different owners are never compared, so there is no scale to
+inflate, and ranks do in place of values.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
+from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
+from marketsched.mechanisms.schedulers.node_jobs import WallJob
+from marketsched.mechanisms.schedulers.nodes_queue import NodesQueue
 from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
+from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
 
 KEPT = 0.99  # of use, a quarter of an hour
 
 
-class FairTurns(OrderedQueue):
+class FairTurns(NodesQueue, BySharesMarket):
     """Owners in turn, each with its own order of importance (see the module).
 
     Not truthful: one that names a nearer deadline, or another mean, than the true one may start earlier.
@@ -32,8 +38,8 @@ class FairTurns(OrderedQueue):
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, drop_hopeless, stop_at_deadline
         As of `QueueScheduler`.
-    reserve, most_overtaken
-        As of `OrderedQueue`.
+    reserve, most_overtaken, cluster
+        As of `NodesQueue`; on a cluster no place is held for anybody.
     shares, newcomers, owners
         As of `Accounts`. A scenario gives the owners of its jobs, so that without ``shares`` each of them has an equal
         part, and an account that is opened later has none.
@@ -64,7 +70,6 @@ class FairTurns(OrderedQueue):
     ['D']
     """
 
-    free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "tested",
         "no prices; owners who used less of their share go first, with the job that matters most to them: only the "
@@ -89,19 +94,14 @@ class FairTurns(OrderedQueue):
         self.turns = Turns(self.accounts, self.unit.kept(KEPT) if kept is None else kept)
         self._of: dict[Hashable, tuple[int, float]] = {}  # of present jobs: the owner's number, and the importance
 
-    @staticmethod
-    def wants_owners(shares: object = None, **_: object) -> bool:
-        """Tell whether these parameters need the names of all owners."""
-        return shares is None
-
-    def set_share(self, place: str, share: float) -> None:
-        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
-        self.accounts.set_share(place, share)
-
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note whose the job is, and how much it matters to its owner, too."""
         super().foresee(x, signal)
-        self._of[x.job] = self.accounts.number_of(x.owner), x.importance
+        number = self.accounts.number_of(x.owner)
+        if self.nodes is None:
+            self._of[x.job] = number, x.importance
+        else:
+            self._there[x.job].owner = number
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Start whom the room of this round takes, and count what runs."""
@@ -116,10 +116,19 @@ class FairTurns(OrderedQueue):
         count, self._round, self._any_arrival = until - self._round, until, False
         self.turns.pass_rounds(*self._use_of(self._running.values()), count)
 
-    def _use_of(self, runs: Iterable[WaitingJob]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _use_of(self, runs: Iterable[WaitingJob]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return whose each run is, and its nodes."""
+        if self.nodes is not None:
+            there = [self._there[x.job] for x in sorted(runs, key=lambda x: (x.arrival, x.order))]
+            sizes = np.array([self._size_of(job) for job in there])
+            owners = np.array([job.owner for job in there], np.int64)
+            return owners, sizes.reshape(owners.size, *self.turns.used.shape[1:])
         owners, nodes = np.array([(self._of[x.job][0], x.width) for x in runs], np.int64).reshape(-1, 2).T
         return owners.copy(), nodes.copy()
+
+    def _size_of(self, job: WallJob) -> Any:
+        """Return what a run on nodes counts as use."""
+        return job.size
 
     def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
         """Return the places of waiting jobs: owners in turn, and inside an owner what matters most."""
@@ -127,9 +136,12 @@ class FairTurns(OrderedQueue):
         order: list[int] = self.turns.order(np.array(owners), np.array(important)).tolist()
         return order
 
-    def statistics(self) -> dict[str, float]:
-        """Return how many owners there are, and how many of them have no part."""
-        return self.accounts.statistics()
+    def serve_nodes(self, waiting: list[WallJob], nodes: WallNodes) -> None:
+        """Start jobs in turns of their owners, anew after each start."""
+        turns = TurnsAnew(waiting, self.turns.used, self.accounts.parts, nodes)
+        for job in turns:
+            if nodes.start(job, job.worth_most(self._round), self._round):
+                turns.starts(job)
 
     def _leave(self, x: WaitingJob) -> None:
         super()._leave(x)

@@ -8,11 +8,7 @@ subclass's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
@@ -20,74 +16,13 @@ from marketsched.mechanisms.legal import Count, Positive, is_hashable, legal
 from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.calendars import Placed, Wanted
+from marketsched.mechanisms.resources.calendars import Placed
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
-from marketsched.mechanisms.resources.nodes import Key, Nodes, Run, key_of
-from marketsched.mechanisms.resources.shapes import Options
+from marketsched.mechanisms.resources.nodes import Nodes
 from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob
 from marketsched.mechanisms.signals import Signals
-
-SAME = 9  # digits to which parts of a value are compared
-
-
-@dataclass(slots=True, eq=False)
-class NodeJob:
-    """A job that has come and not left.
-
-    What it reported decides about its own owner's jobs alone: ``important`` and ``means``, ``values`` and ``x``'s
-    limits. Others see what it asks for, its turn, and whether and since when it runs.
-    """
-
-    x: WaitingJob
-    owner: int
-    options: Options
-    lengths: NDArray[np.int64]  # rounds, by option and case
-    chances: NDArray[np.float64]  # of the cases
-    values: NDArray[np.float64]  # of completions in rounds arrival, ..., as parts of the highest
-    means: NDArray[np.float64]  # announced rounds, by option
-    wants: list[Wanted]  # what each option asks for
-    keys: list[Key]  # of these
-    least: int  # the option that takes the least work
-    size: float  # nodes of that option, as of the largest share of the whole cluster
-    mean: float  # its rounds
-    important: float  # value over work
-    turn: int = 0  # of arrival
-    run: Run | None = None
-    booking: Booking | None = None
-    row: int = 0  # the option that it has
-    ran: int = 0  # how many runs of it were taken back
-
-    def worth_most(self, now: int) -> list[int]:
-        """Return the options with which a start now is worth most; none if it is worth nothing.
-
-        Only parts of the job's own highest value are compared, so that no scale counts.
-        """
-        places = now + self.lengths - self.x.arrival
-        inside = places < self.values.size
-        worth = np.where(inside, self.values[np.minimum(places, self.values.size - 1)], 0.0) @ self.chances
-        worth = np.round(worth * self.options.worth, SAME)
-        best = float(worth.max())
-        return np.flatnonzero(worth == best).tolist() if best > 0 else []
-
-
-def facts_of(x: WaitingJob, owner: int, known: Known, cluster: Cluster) -> dict[str, Any]:
-    """Return the fields of a `NodeJob` at its arrival; without options if it can run nowhere."""
-    options, highest = known.options, x.sow.value.highest
-    means = known.lengths @ known.chances
-    total = np.maximum(cluster.layout.pool_size.sum(axis=0), 1)
-    sizes = (options.total / total).max(axis=1, initial=0.0) * cluster.nodes
-    least = int(np.argmin(sizes * means / options.worth)) if means.size else 0
-    size, mean = (float(sizes[least]), float(means[least])) if means.size else (1.0, 1.0)
-    columns = (column.tolist() for column in (options.pool, options.tasks, options.per_node))
-    wants = [Wanted(*row) for row in zip(*columns, options.demand, strict=True)]
-    return {
-        "x": x, "owner": owner, "options": options, "lengths": known.lengths, "chances": known.chances,
-        "values": known.values / max(highest, 1e-300), "means": means,
-        "wants": wants, "keys": [key_of(each) for each in wants], "least": least, "size": size, "mean": mean,
-        "important": highest / (size * mean),
-    }  # fmt: skip
-
 
 J = TypeVar("J", bound=NodeJob)
 
@@ -141,9 +76,7 @@ class NodesMarket(AdvanceMarket, Generic[J]):
 
     def nodes_in_use(self) -> int | None:
         """Return on how many nodes something runs. None on identical nodes, where widths add up."""
-        if self.limits.cluster is None:
-            return None
-        return len({node for run in self.nodes.runs for node in run.placed.nodes.tolist()})
+        return None if self.limits.cluster is None else self.nodes.in_use()
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Note how the job can run, and what it is to its owner."""
@@ -196,7 +129,7 @@ class NodesMarket(AdvanceMarket, Generic[J]):
 
     def _booked_rounds(self, each: J, row: int, now: int) -> int:
         """Return how many rounds a run that starts now is booked for."""
-        return max(1, min(int(each.lengths[row].max()), each.x.limit - now, self.max_duration))
+        return each.booked_rounds(row, now)
 
     def _started(self, each: J, now: int) -> None:
         """Note a start."""
@@ -243,19 +176,16 @@ class NodesMarket(AdvanceMarket, Generic[J]):
 
     def _begin(self, each: J, row: int, placed: Placed, now: int, events: list[Event]) -> None:
         """Start a job with an option, on a place that is free."""
-        wanted, length = each.wants[row], self._booked_rounds(each, row, now)
-        each.run, each.row = Run(wanted, placed, now, each.size), row
-        self.nodes.take(each.run)
-        kind, shape = self.cluster.pool_kinds[wanted.pool], int(each.options.shape[row])
-        each.booking = Booking(shape, kind, now, length, wanted, placed, np.zeros(length + 1))
+        self.nodes.begin(each, row, placed, now, self._booked_rounds(each, row, now))
+        self._note_start(each, now, events)
+
+    def _note_start(self, each: J, now: int, events: list[Event]) -> None:
         each.x.start = now
         self._started(each, now)
         events.append(Event(now, EventKind.START, each.x.job))
 
     def _end_run(self, each: NodeJob) -> None:
-        assert each.run is not None
-        self.nodes.give_back(each.run)
-        each.run = each.booking = None
+        self.nodes.end(each)
         each.x.start = NOT_YET
 
     def _requeue(self, each: J, now: int, events: list[Event]) -> None:

@@ -7,7 +7,6 @@ signals are durations); it is taken as announced. There are no payments.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -82,7 +81,7 @@ class QueueScheduler(ArrivalMarket):
 
 
 class OrderedQueue(QueueScheduler):
-    """A queue that tries its jobs in an order; a subclass says in `ranked` which.
+    """A queue that tries its jobs in an order; a subclass may say in `ranked` which.
 
     Parameters
     ----------
@@ -150,9 +149,9 @@ class OrderedQueue(QueueScheduler):
         hopeless = min((x.last_start + 1 for x in self._waiting), default=never) if self.drop_hopeless else never
         return min(hopeless, min(self._ending, default=never))
 
-    @abstractmethod
     def ranked(self, waiting: Sequence[WaitingJob]) -> Iterable[int]:
-        """Return the places of waiting jobs in the order in which they are tried."""
+        """Return the places of waiting jobs in the order in which they are tried: by default that of arrival."""
+        return range(len(waiting))
 
     def _ends(self) -> list[tuple[int, int]]:
         """Return rounds left by wall time, at least 1, and nodes of every run."""

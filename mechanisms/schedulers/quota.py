@@ -8,7 +8,7 @@ first to come, finds no nodes, a place is held for it by wall times, and others 
 head within its queue's quota that finds the nodes lent away takes them back: from queues of its tree that borrow, the
 largest share first, the latest start first, and only from runs that have lasted for the minimum. A preempted job keeps
 its place in its queue and starts again from the beginning. Values are not looked at but for when they end
-(`wall_times`).
+(`nodes_queue`).
 
 Not modelled of Kueue: priorities of workloads, preemption among borrowers, topology, partial admission.
 """
@@ -18,16 +18,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError, shortened
 from marketsched.mechanisms.legal import Amount, Count, legal
-from marketsched.mechanisms.mechanism import Event, JobId, Standing
+from marketsched.mechanisms.mechanism import JobId, Standing
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob
+from marketsched.mechanisms.schedulers.node_jobs import WallJob
+from marketsched.mechanisms.schedulers.nodes_queue import NodesQueue
 from marketsched.mechanisms.schedulers.quota_tree import Demand, QuotaNode, quota_tree
-from marketsched.mechanisms.schedulers.wall_times import WallJob, WallTimeMarket
+from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
 
 
-class Quota(WallTimeMarket):
+class Quota(NodesQueue):
     """Queues with quotas (see the module), on identical nodes and on clusters.
 
     Not truthful: a nearer deadline shortens the wall time, and a second account has a queue of its own.
@@ -35,7 +38,7 @@ class Quota(WallTimeMarket):
     Parameters
     ----------
     capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
-        As of `NodesMarket`.
+        As of `NodesQueue`.
     queues : mapping, optional
         By name: ``{"red": {"nominal": 8, "borrow": 4, "lend": 2, "weight": 2, "cohort": "x", "owners": ["ann"],
         "strict": true, "reclaim": false}}``; amounts are nodes, on a cluster ``{"a100": {"gpu": 8}}``. By default a
@@ -82,7 +85,9 @@ class Quota(WallTimeMarket):
     [('requeue', 'B'), ('start', 'C')]
     """
 
+    cluster: Cluster
     takes_back = True
+    places_all: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline",
         "no prices; queues with quotas lend and borrow, as ClusterQueues of Kueue do",
@@ -106,7 +111,7 @@ class Quota(WallTimeMarket):
         round_seconds: float | None = None,
         **nodes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **nodes)
+        super().__init__(capacity, horizon, reserve=reserve, round_seconds=round_seconds, **nodes)
         tables = {} if queues is None else queues
         if not isinstance(tables, Mapping):
             raise InvalidParameterError(place="queues", value=queues, legal="tables by name; a file in scenarios alone")
@@ -124,7 +129,6 @@ class Quota(WallTimeMarket):
             raise InvalidParameterError(place="others", value=others, legal=shortened(legal))
         self._others, self._min_run = others, min_run_hours * HOUR_S / (round_seconds or ROUND_S)  # rounds
         self._held: dict[JobId, tuple[QuotaNode, Demand]] = {}  # by running job
-        self.reserve = reserve
         self._due: WallJob | None = None  # for which a place was held in the last round
 
     @staticmethod
@@ -142,50 +146,40 @@ class Quota(WallTimeMarket):
             self._of_owner[name] = self.queues[self._others or name]
         return self._of_owner[name]
 
-    def advance(self) -> list[Event]:
-        """Clear the current round and move to the next; return what leaves, then starts."""
-        self._check_open("advance")
-        now = self._round
-        events = self._depart(now) + self._admit(now)
+    def serve_nodes(self, waiting: list[WallJob], nodes: WallNodes) -> None:
+        """Serve the heads of the queues, as long as one can start or reclaim."""
         lines: dict[QuotaNode, list[WallJob]] = {}  # the first one to be served last
-        for job in reversed(self._present.values()):
-            if job.run is None:
-                lines.setdefault(self.queue_of(job.x.owner), []).append(job)
+        for job in reversed(waiting):
+            lines.setdefault(self.queue_of(job.x.owner), []).append(job)
         if lines and self.reserve == "head":
-            self._serve_first(lines, now, events)
-        heads = {queue: head for queue, line in lines.items() if (head := self._head(queue, line, now)) is not None}
+            self._serve_first(lines, nodes)
+        heads = {queue: head for queue, line in lines.items() if (head := self._head(queue, line, nodes)) is not None}
         while (queue := self._first(heads)) is not None:
             head, line = heads.pop(queue), lines[queue]
             rows = [row for row in head.rows if queue.fits(self._demand(head.job, row))]  # others have started since
-            if self._start(head.job, rows, now, events) or (not head.rows and self._reclaim(queue, head, now, events)):
+            if self._start(head.job, rows, nodes) or (not head.rows and self._reclaim(queue, head, nodes)):
                 line.pop()
-                if (
-                    not head.rows
-                    and self._due is not None
-                    and self._due.run is None
-                    and (rows := self._usable(self._due))
-                ):
-                    self._hold(self._due, rows)  # anew: runs are gone
+                due = self._due
+                if not head.rows and due is not None and due.run is None and (rows := self._usable(due)):
+                    nodes.hold(due, rows)  # anew: runs are gone
             elif not head.rows:
                 _pass_over(queue, line)
-            if (after := self._head(queue, line, now)) is not None:  # also where its room has gone meanwhile
+            if (after := self._head(queue, line, nodes)) is not None:  # also where its room has gone meanwhile
                 heads[queue] = after
-        self.nodes.let_go()
-        return self._next_round(events)
 
     # -- one round ------------------------------------------------------------------------------------------
 
-    def _serve_first(self, lines: Mapping[QuotaNode, list[WallJob]], now: int, events: list[Event]) -> None:
+    def _serve_first(self, lines: Mapping[QuotaNode, list[WallJob]], nodes: WallNodes) -> None:
         """Hold a place for the first job of the queue with the least share; once it has nodes, it goes first."""
         queue = min(lines, key=lambda queue: (queue.share(), lines[queue][-1].turn))
         job, before, self._due = lines[queue][-1], self._due, None
         rows = self._usable(job)
-        if rows and self.nodes.best((row, job.wants[row]) for row in rows) is None:
+        if rows and nodes.best((row, job.wants[row]) for row in rows) is None:
             self._due = job
-            self._hold(job, rows)
+            nodes.hold(job, rows)
         elif job is before:
-            ways = ([row for row in way if queue.fits(self._demand(job, row))] for way in job.in_time(now))
-            if any(self._start(job, way, now, events) for way in ways):
+            ways = ([row for row in way if queue.fits(self._demand(job, row))] for way in job.in_time(self._round))
+            if any(self._start(job, way, nodes) for way in ways):
                 lines[queue].pop()
 
     def _usable(self, job: WallJob) -> list[int]:
@@ -193,15 +187,15 @@ class Quota(WallTimeMarket):
         queue = self.queue_of(job.x.owner)
         return [row for way in job.ways for row in way if queue.may_use(self._demand(job, row))]
 
-    def _head(self, queue: QuotaNode, line: list[WallJob], now: int) -> Head | None:
+    def _head(self, queue: QuotaNode, line: list[WallJob], nodes: WallNodes) -> Head | None:
         """Return the first job of a queue that can start or reclaim; drop from the line those that cannot now."""
         while line:
             job, options = line[-1], list[tuple[int, Demand]]()
             for borrows in False, True:
-                for way in job.in_time(now):
+                for way in job.in_time(self._round):
                     demands = [(row, self._demand(job, row)) for row in way]
                     able = [(row, own) for row, own in demands if queue.borrows(own) == borrows and queue.fits(own)]
-                    if self._room_for(job, [row for row, _ in able], now) is not None:
+                    if nodes.room_for(job, [row for row, _ in able], self._round) is not None:
                         return Head.of(queue, job, [row for row, _ in able], able[0])
                     options += [] if borrows else [each for each in demands if not queue.borrows(each[1])]
             if options and queue.reclaims:
@@ -214,39 +208,44 @@ class Quota(WallTimeMarket):
         found = [queue for top in self.tops if (queue := first_below(top, heads)) is not None]
         return min(found, key=lambda queue: heads[queue].job.turn, default=None)
 
-    def _reclaim(self, queue: QuotaNode, head: Head, now: int, events: list[Event]) -> bool:
+    def _reclaim(self, queue: QuotaNode, head: Head, nodes: WallNodes) -> bool:
         """Preempt runs that borrow for a head within its quota, and start it; tell whether that was enough."""
         row, demand = head.choice
         wanted, gone = head.job.wants[row], list[WallJob]()
 
         def fits() -> bool:
-            return queue.fits(demand) and self.nodes.fits(wanted)
+            return queue.fits(demand) and nodes.fits(wanted)
 
-        for job in self._borrowers(queue, demand, now):
+        for job in self._borrowers(queue, demand):
             if fits():
                 break
             if borrowing(self._held[job.x.job][0], queue, demand):
-                self._lift(job)
+                self._lift(job, nodes)
                 gone.append(job)
         enough = fits()
         for job in reversed(list(gone)):  # the smallest share first: it stays if the others are enough
-            self._put_back(job)
+            self._put_back(job, nodes)
             if enough and not fits():
-                self._lift(job)
+                self._lift(job, nodes)
             else:
                 gone.remove(job)
         for job in gone:
-            self._put_back(job)
-            self._requeue(job, now, events)
+            self._put_back(job, nodes)
+            self.requeue(job.x)
+            nodes.end(job)
+            self._release(job)
+            job.ran += 1
         if enough:
-            self.nodes.let_go()  # quotas go before places that are held
-        return enough and self._start(head.job, [row], now, events)
+            nodes.let_go()  # quotas go before places that are held
+        return enough and self._start(head.job, [row], nodes)
 
-    def _borrowers(self, queue: QuotaNode, demand: Demand, now: int) -> list[WallJob]:
+    def _borrowers(self, queue: QuotaNode, demand: Demand) -> list[WallJob]:
         """Return the jobs whose runs may be preempted for a queue, the largest share first, then the latest start."""
         found = []
-        for job in self._present.values():
-            if job.run is not None and now - job.run.start >= max(1, self._min_run):  # none that starts in this round
+        for job in self._there.values():
+            if job.run is not None and self._round - job.run.start >= max(
+                1, self._min_run
+            ):  # none that starts in this round
                 owner = self._held[job.x.job][0]
                 if borrowing(owner, queue, demand):
                     found.append((-owner.share(), -job.run.start, -job.turn, job))
@@ -255,29 +254,37 @@ class Quota(WallTimeMarket):
     def _demand(self, job: WallJob, row: int) -> Demand:
         return self.tops[0].cells.demand(int(job.options.pool[row]), job.options.total[row].tolist())
 
-    def _started(self, each: WallJob, now: int) -> None:
-        queue, demand = self.queue_of(each.x.owner), self._demand(each, each.row)
+    def _start(self, job: WallJob, rows: list[int], nodes: WallNodes) -> bool:
+        """Start a job of a queue with one of these options if one has room; tell whether it did."""
+        if not nodes.start(job, rows, self._round):
+            return False
+        queue, demand = self.queue_of(job.x.owner), self._demand(job, job.row)
         queue.use(demand)
-        self._held[each.x.job] = queue, demand
+        self._held[job.x.job] = queue, demand
+        return True
 
-    def _end_run(self, each: NodeJob) -> None:
-        super()._end_run(each)
-        queue, demand = self._held.pop(each.x.job)
+    def _release(self, job: WallJob) -> None:
+        queue, demand = self._held.pop(job.x.job)
         queue.release(demand)
 
-    def _lift(self, job: WallJob) -> None:
+    def _leave(self, x: WaitingJob) -> None:
+        if x.job in self._held:
+            self._release(self._there[x.job])
+        super()._leave(x)
+
+    def _lift(self, job: WallJob, nodes: WallNodes) -> None:
         """Take a run off its nodes and its queue's use, to see what then fits."""
         queue, demand = self._held[job.x.job]
         queue.release(demand)
         assert job.run is not None
-        self.nodes.give_back(job.run)
+        nodes.give_back(job.run)
 
-    def _put_back(self, job: WallJob) -> None:
+    def _put_back(self, job: WallJob, nodes: WallNodes) -> None:
         """Undo `_lift`."""
         queue, demand = self._held[job.x.job]
         queue.use(demand)
         assert job.run is not None
-        self.nodes.take(job.run)
+        nodes.take(job.run)
 
 
 class Head(NamedTuple):

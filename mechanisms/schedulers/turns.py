@@ -115,7 +115,8 @@ class Turns:
 
     def fade(self) -> None:
         """Begin a round: use fades, and newcomers have none."""
-        self.used = np.concatenate([self.kept * self.used, np.zeros(len(self._accounts) - self.used.size)])
+        new = len(self._accounts) - len(self.used)
+        self.used = np.concatenate([self.kept * self.used, np.zeros((new, *self.used.shape[1:]))])
 
     def pass_rounds(self, owners: NDArray[np.int64], nodes: NDArray[np.int64], count: int) -> None:
         """Let so many rounds go by in which the same runs go on; as of `count`."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.resources.nodes import Nodes
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob
 
 J = TypeVar("J", bound=NodeJob)
 
@@ -34,7 +34,7 @@ class TurnsAnew(Generic[J]):
                 self._own.setdefault(each.owner, []).append(each)
         for jobs in self._own.values():  # the last one is tried first
             jobs.sort(key=lambda each: (each.important, -each.turn))
-        self._used = {owner: float(used[owner]) for owner in self._own}
+        self.used = {owner: float(used[owner]) for owner in self._own}
 
     def __iter__(self) -> Iterator[J]:
         """Yield the jobs; `starts` is to be called of those that start."""
@@ -52,8 +52,8 @@ class TurnsAnew(Generic[J]):
 
     def starts(self, each: J) -> None:
         """Count the use of a job that has started."""
-        self._used[each.owner] += each.size
+        self.used[each.owner] += each.size
 
     def _turn_of(self, owner: int) -> tuple[bool, float, int]:
-        part, used = float(self._parts[owner]), self._used[owner]
+        part, used = float(self._parts[owner]), self.used[owner]
         return (True, used, owner) if part <= 0 else (False, (used + LEAST) / part, owner)

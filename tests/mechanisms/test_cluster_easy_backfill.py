@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 
 from draws import many
-from marketsched.agents.job import Job
-from marketsched.agents.loop import MarketLoop
-from marketsched.agents.playing import TruthfulOwners, play
 from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
 from marketsched.mechanisms.errors import EventError, InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
 from marketsched.mechanisms.resources.shapes import Shape, options_of
-from marketsched.mechanisms.schedulers.cluster_easy_backfill import ClusterEasyBackfill
+from marketsched.mechanisms.schedulers.easy_backfill import EasyBackfill
 from naive_nodes import CLUSTER, HORIZON, SIZES, compared, drawn_jobs
 from small_clusters import small_cluster
 
@@ -63,30 +60,6 @@ def test_what_starts_where_is_what_the_naive_rule_says(seed):
     assert starts["arrival"] != starts["request"] != starts["class"]
 
 
-def test_on_identical_nodes_it_is_plain_easy_backfilling():
-    """One resource, deadlines that bind nobody: then a place is a number of nodes."""
-    sizes = {"max_concurrency": 5, "max_duration": 6, "max_value": 1e6, "max_delay": ROUNDS}
-    for seed in range(many(24)):
-        rng, jobs = np.random.default_rng(seed), []
-        for i, birth in enumerate(np.sort(rng.integers(1, 9, 14)).tolist()):
-            wall, nodes = int(rng.integers(1, 7)), int(rng.integers(1, 6))
-            value = DeadlineValue(5.0, ROUNDS - 1)
-            truth = StatementOfWork.from_arrays(birth, nodes, value, [birth], [wall], [1.0], revealed=False)
-            jobs.append(Job(f"j{i}", f"o{i % 3}", truth, birth, int(rng.integers(1, wall + 1)), None))
-        for order in ("arrival", "request", "class"):
-            markets = [
-                get_mechanism(name, capacity=5, horizon=ROUNDS, order=order, **sizes)
-                for name in ("cluster-easy-backfill", "easy-backfill")
-            ]
-            found, plain = (play(MarketLoop(market), TruthfulOwners(jobs), ROUNDS) for market in markets)
-            assert in_rounds(found) == in_rounds(plain), (seed, order)
-
-
-def in_rounds(events):
-    """Return the events, those of a round in any order."""
-    return sorted((e.round, e.kind.value, e.job) for e in events)
-
-
 def gangs(rng, cluster, n=60):
     """Return jobs of up to four tasks, with shares of devices, memory and laws of two durations."""
     jobs = []
@@ -111,7 +84,7 @@ def gangs(rng, cluster, n=60):
 
 def on_cluster(cluster):
     sizes = {"max_concurrency": 4, "max_duration": 12, "max_value": 1e6, "max_delay": 60, "cluster": cluster}
-    return ClusterEasyBackfill(cluster.nodes, ROUNDS, **sizes)
+    return EasyBackfill(cluster.nodes, ROUNDS, **sizes)
 
 
 def delays(seed):
@@ -164,7 +137,7 @@ def test_a_run_behind_the_head_leaves_its_devices_alone():
     """The head wants a whole device in round 5; of two jobs that share, one may take the half beside it."""
     gpu = Resource("gpu", parts=2, device=True)
     cluster = Cluster((gpu,), [NodeGroup("a", "a", 1, {"gpu": 2})])
-    market = ClusterEasyBackfill(1, 40, max_concurrency=1, max_duration=9, max_value=9.0, max_delay=40, cluster=cluster)
+    market = EasyBackfill(1, 40, max_concurrency=1, max_duration=9, max_value=9.0, max_delay=40, cluster=cluster)
     for name, parts, rounds in ("A", 1, 4), ("B", 0.5, 6), ("head", 1, 3), ("long", 0.5, 6), ("more", 0.5, 6):
         shape = Shape({"gpu": parts}, {"a": rounds})
         market.submit(name, StatementOfWork.of_shapes(1, DeadlineValue(5.0, 30), 1, [shape], revealed=False))

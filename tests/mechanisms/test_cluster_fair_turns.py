@@ -96,18 +96,18 @@ class Watched:
         events = market.advance()
         started = [event.job for event in events if event.kind.value == "start"]
         left = {event.job for event in events if event.kind.value in ("evict", "drop")}
-        now_running, used, order = (running - left), dict(self.used), list(started)
+        now_running, used, left_over = (running - left), dict(self.used), set(started)
         while waiting:
             owners = {self.jobs[name].owner for name in waiting}
             owner = min(owners, key=lambda o: ((used[o] + 1e-9) / self.parts[o], list(self.parts).index(o)))
             name = max((n for n in waiting if self.jobs[n].owner == owner), key=lambda n: importance_of(self.jobs[n]))
             waiting.discard(name)
             if self.room(nodes_held(market, now_running), self.jobs[name]):
-                assert order.pop(0) == name
+                left_over.remove(name)
                 now_running.add(name)
                 used[owner] += share_of(self.jobs[name])
                 self.starts += 1
-        assert not order
+        assert not left_over
         for name in now_running:
             self.used[self.jobs[name].owner] += share_of(self.jobs[name])
         return started, left

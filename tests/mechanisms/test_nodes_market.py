@@ -9,7 +9,8 @@ from marketsched.agents.playing import TruthfulOwners
 from marketsched.mechanisms import DeadlineValue, LinearValue, StatementOfWork
 from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup
 from marketsched.mechanisms.resources.shapes import Shape
-from marketsched.mechanisms.schedulers.nodes_market import NodeJob, NodesMarket, facts_of
+from marketsched.mechanisms.schedulers.node_jobs import NodeJob, facts_of
+from marketsched.mechanisms.schedulers.nodes_market import NodesMarket
 from node_requests import CPU
 
 SIZES = {"max_duration": 6, "max_value": 9.0, "max_delay": 18}
