@@ -31,9 +31,7 @@ from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.on_worlds import OnWorlds, lies_on_worlds
 from marketsched.truthfulness.searches.screening import Screening
-from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.situation import Situation
 
 TIMES = (0.5, 1.0, 2.0)  # the printed size
 SCREEN_PLAYS, WORLDS_PLAYS = 200, 1000
@@ -161,9 +159,8 @@ def worlds_row(run: int) -> dict[str, Any]:
             made.share = share
             return made
 
-        jobs = _market(seed, build).setup.jobs
-        others = tuple(Other.of(i, job) for i, job in enumerate(jobs[1:]))
-        owner = Situation(build, jobs[0].truth, others, **SIZES, name=jobs[0].name, ahead=0, history=seed)
+        market = _market(seed, build)
+        (owner,) = market.owners([market.setup.jobs[0].name])
         plays = Budget(WORLDS_PLAYS, None), Budget(0, None)
         return lies_on_worlds([owner], {owner.name: [ScaleValue(0.5)]}, *plays, seed=seed)
 

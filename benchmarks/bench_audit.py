@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice, product
 
 import numpy as np
 
 from harness import Row, Timed, benchmark, time_interleaved
-from marketsched.agents.conduct import Conduct
 from marketsched.config.named_mechanisms import named_mechanisms
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import (
@@ -29,10 +28,11 @@ from marketsched.mechanisms import (
     PostedPriceMechanism,
     StatementOfWork,
 )
-from marketsched.truthfulness import Situation, certify, situations_of
+from marketsched.truthfulness import MarketAtHand, Worlds, certify
 from marketsched.truthfulness.searches.evaluation import Candidate, prepared
 from marketsched.truthfulness.searches.families import default_families, interleaved
-from marketsched.truthfulness.situations.plays import Played, World
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
+from marketsched.truthfulness.situations.true_owners import Played
 
 JOBS, PATHS = 250, 1_000
 DELAY, LONGEST, WIDEST = 122, 48, 4
@@ -118,11 +118,7 @@ def certificates() -> Iterator[Row]:
 
 
 LIES, WORLDS = 40, 5
-SEARCHED = {
-    "first-come": False,
-    "bid-price": False,
-    "posted-price": True,
-}  # whether no job comes after the owner's
+SEARCHED = ("first-come", "bid-price", "posted-price")
 
 
 @benchmark
@@ -131,23 +127,27 @@ def plays() -> Iterator[Row]:
 
     Whole plays, from a copy of the market at the owner's turn to the end of its job, stand beside them.
     """
-    for mechanism, alone in SEARCHED.items():
-        scenario = named_mechanisms(Scenario.load("stochastic-mix"), [mechanism])[0].scenario
-        (situation,) = situations_of(scenario, [250], nobody_later=alone)
-        situation.utility(situation.truth, 0)  # compiles
-        short, whole = (_each(situation, play) for play in (situation.short_plays.play, situation.stage.play))
+    for mechanism in SEARCHED:
+        market = MarketAtHand.of(named_mechanisms(Scenario.load("stochastic-mix"), [mechanism])[0].scenario)
+        name = next(job.name for job in market.setup.jobs[250:] if job.arrival is not None)
+        _ = market.owners([name])[0].truthful  # compiles
+        short = _each(market.owners([name])[0])
+        market.shortens = market.settles = False
+        whole = _each(market.owners([name])[0])
         assert short[1] == whole[1], "short plays end otherwise"
         yield Row(f"audit.plays_per_second_stochastic-mix_{mechanism}", len(short[1]) / short[0], "1/s")
-        if not alone:  # with posted prices a report is planned at submission, and nothing is sure before the end
+        if (
+            mechanism != "posted-price"
+        ):  # with posted prices a report is planned at submission, and nothing is sure before the end
             yield Row(f"audit.whole_over_short_play_{mechanism}", whole[0] / short[0], "x", at_least=1.5)
 
 
-def _each(situation: Situation, play: Callable[[Conduct, World], Played]) -> tuple[float, list[Played]]:
+def _each(owner: OwnerAtHand) -> tuple[float, list[Played]]:
     """Return the processor time of all plays, in seconds, and how each of them ended."""
-    families = interleaved(default_families(situation.truth, situation.public))
-    made = (prepared(situation, lie) for _, lie in families)
+    worlds, families = Worlds(owner), interleaved(default_families(owner.truth, owner.public))
+    made = (prepared(owner, lie) for _, lie in families)
     lies = list(islice((each.conduct for each in made if isinstance(each, Candidate)), LIES))
-    worlds = [world for world in map(situation.stage.world, range(4 * WORLDS)) if world.owner.arrival is not None]
+    seeds = [seed for seed in range(4 * WORLDS) if worlds.world(seed).own.arrival is not None]
     begin = time.process_time()
-    ended = [play(conduct, world) for world, conduct in product(worlds[:WORLDS], lies)]
+    ended = [worlds.play(conduct, seed) for seed, conduct in product(seeds[:WORLDS], lies)]
     return time.process_time() - begin, ended

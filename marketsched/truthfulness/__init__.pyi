@@ -23,7 +23,5 @@ from .searches.findings import Deviation as Deviation
 from .searches.gain_file import replay_gain as replay_gain
 from .searches.own_lies import Misreport as Misreport
 from .searches.own_lies import misreport_from as misreport_from
-from .situations.described import Other as Other
 from .situations.market_at_hand import MarketAtHand as MarketAtHand
-from .situations.situation import Situation as Situation
-from .situations.situation import situations_of as situations_of
+from .situations.worlds import Worlds as Worlds

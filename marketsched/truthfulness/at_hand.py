@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
@@ -25,7 +24,6 @@ from marketsched.truthfulness.searches.plays_ahead import AtHand, PlaysAhead
 from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.searches.screening import Screening
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.situation import situations_of
 
 NOT_SHORTENED = (
     "a lie that was answered by a short way (docs/audit.md) ends otherwise when its market is played: the mechanism "
@@ -97,34 +95,29 @@ def screened_at_hand(
 
 def on_worlds(
     entrant: NamedMechanism,
+    market: MarketAtHand | None,
     screened: Screened | None,
     named: Mapping[str, StatementOfWork],
-    nobody_later: bool,
     plan: Plan,
     purse: Purse,
     errors: list[str],
 ) -> OnWorlds:
     """Play lies on fresh worlds where the market at hand decides nothing: see `needs_worlds`.
 
-    ``named`` has lies that certificates name, by job. With ``nobody_later`` jobs that are submitted after the owner's
-    are left out, which is exact for mechanisms under which they do not matter to it.
+    ``named`` has lies that certificates name, by job.
     """
     lies = lies_for_worlds(screened, named)
-    if not lies:
+    if not lies or market is None:
         return OnWorlds()
     what = f"{entrant.label}: lies on fresh worlds"
     plan.tell(what, purse.whole())
     purse.start()
     budget, more = purse.further(ON_WORLDS), purse.further(DECIDING)
     try:
-        given: dict[str, Any] = {"nobody_later": nobody_later, "data": plan.data, "workload": plan.workload}
-        situations = situations_of(entrant.scenario, list(lies), plan.seed, **given)
-        kept = {} if screened is None else {owner.name: owner.kept for owner in screened.owners}
-        for situation in situations:
-            if (turn := kept.get(situation.name)) is not None:
-                situation.stage.adopt(turn)
+        at_turn = {} if screened is None else {owner.name: owner for owner in screened.owners}
+        at_turn |= {owner.name: owner for owner in market.owners([name for name in lies if name not in at_turn])}
         found = lies_on_worlds(
-            situations,
+            [at_turn[name] for name in lies if name in at_turn],
             lies,
             budget,
             more,

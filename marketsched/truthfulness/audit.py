@@ -218,9 +218,9 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
             screened = screened_at_hand(entrant, market, plan, purse, errors, menus, ahead)
             certified = made()
         if screened is None or screened.best_counted is None:
-            # Later jobs never matter to an owner under LIFO. Menus at arrival are made of jobs submitted later, too.
-            alone = len(certified.table) > 0 and not certified.menus
-            worlds = on_worlds(entrant, screened, certified.named, alone, plan, purse, errors)
+            if market is not None and len(certified.table) and not certified.menus:
+                market.alone = True  # later jobs never matter to an owner under LIFO
+            worlds = on_worlds(entrant, market, screened, certified.named, plan, purse, errors)
         joint = joint_at_hand(entrant, screened, plan, purse, errors) if plan.per_owner else []
     except KeyboardInterrupt:
         if certified is None:

@@ -156,7 +156,7 @@ class MechanismAudit:
         rows = []
         for claim in self.worlds.confirmed:
             lie = claim.deviation
-            figures = (lie.size, lie.gain_low, lie.gain_high, lie.exact)
+            figures = (lie.size, lie.gain_low, lie.gain_high)
             rows.append((self.label, claim.job, lie.words, *figures, sentence(claim)))
         return rows
 

@@ -26,16 +26,7 @@ from marketsched.truthfulness.statuses import (
 )
 
 # Columns of the table of confirmed lies.
-CONFIRMED = [
-    "mechanism",
-    "job",
-    "lie",
-    "size",
-    "gain_low",
-    "gain_high",
-    "exact",
-    "sentence",
-]
+CONFIRMED = ["mechanism", "job", "lie", "size", "gain_low", "gain_high", "sentence"]
 # Columns of the table of lies that gained in the market at hand; ``breaks``: the mechanism promises that none does.
 EXACT = ["mechanism", "job", "lie", "size", "gain", "over_own_law", "breaks", "sentence"]
 
@@ -167,7 +158,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "searched_owners": len({job for job, *_ in each.worlds.tried}),
         "worst_job": job,
         "lie": words,
-        "exact": bool(best.deviation.exact) if best is not None and named else bool(words),
+        "exact": bool(words) and not named,
         "sentence": best_sentence if each.headline is None else gain_sentence(each.headline),
         "plays": each.plays,
         "joint": joint_words(each.joint),

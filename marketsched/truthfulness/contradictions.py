@@ -36,9 +36,11 @@ def contradiction(table: pd.DataFrame, claims: Sequence[Claim], screened: Screen
 def _by_a_confirmed_lie(allowed: dict[str, float], claims: Sequence[Claim]) -> str:
     for one in claims:
         upper, lie = float(allowed.get(one.job, np.inf)), one.deviation
-        if lie.confirmed and lie.gain_low > upper + _rounding(one.situation.truth.value.highest):
-            gain = f"exactly {exact_amount(lie.gain_low)}" if lie.exact else f"at least {at_least(lie.gain_low)}"
-            return f"{one.job} {lie.words}, which gains {gain} credits; its certificate allows {at_most(upper)}"
+        if lie.confirmed and lie.gain_low > upper + _rounding(one.owner.truth.value.highest):
+            gain = at_least(lie.gain_low)
+            return (
+                f"{one.job} {lie.words}, which gains at least {gain} credits; its certificate allows {at_most(upper)}"
+            )
     return ""
 
 

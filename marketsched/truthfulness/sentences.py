@@ -5,32 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.results.views import at_least, at_most, exact_amount, shown_whole
-from marketsched.truthfulness.searches.evaluation import ROUNDING
+from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.searches.joint_reports import JointGain
 from marketsched.truthfulness.searches.on_worlds import Claim
 
 
 def sentence(claim: Claim) -> str:
-    """Return in words a confirmed lie, its gain in credits and per cent, and how sure that is.
-
-    A gain that is exact is compared with what the truth brings, which is exact as well; one that was played on fresh
-    worlds with the highest value of the job, which is known. Its interval takes a largest payment for granted.
-    """
-    lie, truthful, worth = claim.deviation, claim.truthful, claim.situation.truth.value.highest
-    exactly = "exactly" if lie.exact and shown_whole(lie.gain_low) else "at least"
-    if not lie.exact:
-        share = f", {at_least(100 * lie.gain_low / worth)} % of what its job is worth" if worth > 0 else ""
-        return (
-            f"{claim.job} {lie.words}: that gains at least {at_least(lie.gain_low)} credits{share} (sure to "
-            f"{100 * lie.confidence:.12g} %, from {lie.n_fresh:,} fresh worlds, if it never pays more than "
-            f"{at_most(lie.largest_payment)} credits)"
-        )
-    share = "" if truthful is None else " where the truth brings it nothing"
-    if truthful is not None and truthful > ROUNDING * max(1.0, lie.gain_low):
-        share = f", {at_least(100 * lie.gain_low / truthful)} % of what the truth brings it"
-    gain = exact_amount(lie.gain_low)
-    return f"{claim.job} {lie.words}: that gains {exactly} {gain} credits{share} (all worlds were gone through)"
+    """Return in words a confirmed lie, its gain in credits and per cent, and how sure that is."""
+    lie, worth = claim.deviation, claim.owner.truth.value.highest
+    share = f", {at_least(100 * lie.gain_low / worth)} % of what its job is worth" if worth > 0 else ""
+    return (
+        f"{claim.job} {lie.words}: that gains at least {at_least(lie.gain_low)} credits{share} (sure to "
+        f"{100 * lie.confidence:.12g} %, from {lie.n_fresh:,} fresh worlds, if it never pays more than "
+        f"{at_most(lie.largest_payment)} credits)"
+    )
 
 
 def joint_words(joint: Sequence[JointGain]) -> str:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from marketsched.agents import Job
 from marketsched.mechanisms import (
     DeadlineValue,
     ExactOracle,
@@ -10,28 +11,27 @@ from marketsched.mechanisms import (
     StatementOfWork,
 )
 from marketsched.mechanisms.mechanism import Event, EventKind, LaunchPlan
-from marketsched.mechanisms.statement_law import StatementLaw
-from marketsched.truthfulness import Situation, default_families
+from marketsched.truthfulness import MarketAtHand, default_families
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
+from marketsched.truthfulness.situations.lotteries import of_statement
 
 ONE_ROUND = {"capacity": 1, "horizon": 3, "max_delay": 3}
 BIDDER = StatementOfWork(1, 1, DeadlineValue(10.0, 3), [(1, 1, 1.0)])
-UNIFORM = [(k / 4, 1 / 40) for k in range(1, 41)]
 
 
 class HighestBid:
     """One node, jobs of one round: the arrived job of the highest reported value runs, the others are dropped.
 
     ``rule``: "first" (its own bid), "second" (the highest other bid), "noise" (its own bid, and noise
-    that depends on what it reports, with mean 0 under every report). Ties: the earlier submission.
+    that depends on what it reports, with mean 0 under every report). Ties: the earlier submission. In each round so
+    many ``rivals`` bid 1/4, 2/4, ... 10, drawn with ``rng``, and win ties.
     """
 
     max_concurrency, max_duration, max_value = 1, 1, 20.0
 
-    def __init__(self, rule, horizon=3, rng=None):
-        self.rule, self.horizon, self.round = rule, horizon, 1
-        self.noise = None if rng is None else int(rng.integers(2**32))
+    def __init__(self, rule, horizon=3, rng=None, rivals=0):
+        self.rule, self.horizon, self.round, self.rng, self.rivals = rule, horizon, 1, rng, rivals
         self.bids, self.arrived, self.due = {}, [], {}
 
     def submit(self, job, sow):
@@ -46,8 +46,9 @@ class HighestBid:
         bid = {job: float(self.bids[job].value(now + 1)) for job in self.arrived}
         order = sorted(bid, key=lambda job: -bid[job])  # stable: in order of submission
         events = [Event(now, EventKind.DROP, job) for job in order[1:]]
-        if order and bid[order[0]] > 0:
-            second = max((bid[job] for job in order[1:]), default=0.0)
+        drawn = self.rng.integers(1, 41, self.rivals).max() / 4 if self.rivals else 0.0
+        if order and bid[order[0]] > drawn:
+            second = max([drawn, *(bid[job] for job in order[1:])])
             self.due[order[0]] = second if self.rule == "second" else bid[order[0]]
             events.append(Event(now, EventKind.START, order[0]))
         elif order:
@@ -60,7 +61,7 @@ class HighestBid:
         payment = self.due.pop(job)
         if self.rule == "noise":
             told = int(self.bids[job].value.highest * 2**20)
-            payment = float(np.random.default_rng([self.noise, told]).uniform(0, 4))
+            payment = float(np.random.default_rng([int(self.rng.integers(2**32)), told]).uniform(0, 4))
         return Event(self.round - 1, EventKind.COMPLETE, job, self.round, payment)
 
 
@@ -111,20 +112,35 @@ class OpenMarket:
         return Event(self.round - 1, EventKind.COMPLETE, job, self.round, self.price(sow, signal, used, place))
 
 
-def rivals(*laws):
-    """Return owners who each bid by a law, for one round of work."""
-    return [
-        StatementLaw([(StatementOfWork(1, 1, DeadlineValue(bid, 3), [(1, 1, 1.0)]), p) for bid, p in law])
-        for law in laws
-    ]
+def owner_in(factory, truth, others=(), *, capacity, horizon, max_delay, ahead=None, seed=0, resubmit=False):
+    """Return the owner of a job, among others, at its turn in a market in which all outcomes are drawn from ``seed``.
+
+    Its own job comes. ``others`` are statements in order of submission, or jobs, whose outcomes are not drawn;
+    ``ahead`` of those of the same birth submit before it, by default all.
+    """
+    rng = np.random.default_rng(seed)
+
+    def drawn(name, sow, comes=False):
+        law, fate = of_statement(sow), None
+        while fate is None or (comes and fate.arrival is None):
+            fate = law.outcomes[law.pick(rng.random())][1]
+        return Job(name, name, sow, fate.arrival, fate.duration, fate.signal)
+
+    jobs = [x if isinstance(x, Job) else drawn(f"other-{i + 1}", x) for i, x in enumerate(others)]
+    same = sum(job.truth.birth == truth.birth for job in jobs) if ahead is None else ahead
+    jobs.insert(sum(job.truth.birth < truth.birth for job in jobs) + same, drawn("owner", truth, comes=True))
+    sizes = {"capacity": capacity, "horizon": horizon, "max_delay": max_delay, "resubmit": resubmit}
+    (owner,) = MarketAtHand(factory, jobs, **sizes, seed=seed).owners(["owner"])
+    return owner
 
 
-def auction(rule, *laws):
-    return Situation(lambda rng: HighestBid(rule), BIDDER, rivals(*laws), **ONE_ROUND)
+def auction(rule, rivals):
+    """Return the bidder in an auction of one round, against so many who bid 1/4, 2/4, ... 10 with equal chances."""
+    return owner_in(lambda rng: HighestBid(rule, rng=rng, rivals=rivals), BIDDER, **ONE_ROUND)
 
 
 def small_market(seed):
-    """Return a random market of a few jobs, durations revealed, exact oracle; its worlds can be gone through."""
+    """Return the owner in a random market of a few jobs, durations revealed, exact oracle."""
     rng = np.random.default_rng(seed)
 
     def statement(birth):
@@ -141,20 +157,20 @@ def small_market(seed):
     def market(rng):
         return PostedPriceMechanism(4, 12, ExponentialPricing(), ExactOracle(), epsilon=-0.25, **limits)
 
-    return Situation(market, truth, others, capacity=4, horizon=12, max_delay=7)
+    return owner_in(market, truth, others, capacity=4, horizon=12, max_delay=7, seed=seed)
 
 
-def on_worlds(situation, lies=None, plays=2000, more=4, **given):
+def on_worlds(owner, lies=None, plays=2000, more=4, **given):
     """Play lies of one owner on fresh worlds, by default all of the families."""
     if lies is None:
-        families = default_families(situation.truth, situation.public)
+        families = default_families(owner.truth, owner.public)
         lies = [lie for family in families for lie in family.members]
-    return lies_on_worlds([situation], {situation.name: lies}, Budget(plays, None), Budget(more * plays, None), **given)
+    return lies_on_worlds([owner], {owner.name: lies}, Budget(plays, None), Budget(more * plays, None), **given)
 
 
-def best_on_worlds(situation, lies=None, **given):
+def best_on_worlds(owner, lies=None, **given):
     """Return the confirmed lie that surely gains most; None: there is none."""
-    found = on_worlds(situation, lies, **given).confirmed
+    found = on_worlds(owner, lies, **given).confirmed
     return found[0].deviation if found else None
 
 

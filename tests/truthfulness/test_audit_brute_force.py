@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from marketsched.agents.conduct import plain
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
-from marketsched.truthfulness import replay_gain, situations_of
+from marketsched.truthfulness import MarketAtHand, replay_gain
 from marketsched.truthfulness.audit import audit
 
 NAMES = ("pay-as-bid", "armada:version=2026", "armada:version=2024", "spot", "vcg", "posted-price", "bid-price")
@@ -50,14 +51,13 @@ def largest_gain(scenario, name):
     bids = {b + d for b in [*(job["value"]["value"] for job in jobs), *prices] for d in (-HAIR, 0.0, HAIR)}
     best = 0.0
     for job in jobs:
-        (situation,) = situations_of({**scenario, "mechanism": own}, [job["name"]])
-        truth = situation.utility(situation.truth, 0)
+        (owner,) = MarketAtHand.of({**scenario, "mechanism": own}).owners([job["name"]])
         birth = job["birth"]
         for bid, last in itertools.product(
             sorted({HAIR, 11.0, *(b for b in bids if b > 0)}), range(birth + 1, birth + 5)
         ):
             lie = StatementOfWork(birth, 1, DeadlineValue(bid, last), [(birth, 1, 1.0)])
-            best = max(best, situation.utility(lie, 0) - truth)
+            best = max(best, owner.play(plain(lie, 1)).utility - owner.truthful.utility)
     return best
 
 

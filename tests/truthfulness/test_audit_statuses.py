@@ -14,12 +14,12 @@ from marketsched.mechanisms import BidPrice, register
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.results.audit_kind import could_have_found
 from marketsched.show.cli import app
-from marketsched.truthfulness import situations_of
+from marketsched.truthfulness import MarketAtHand
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.contradictions import contradiction
-from marketsched.truthfulness.searches.evaluation import Budget, Evaluator, prepared
+from marketsched.truthfulness.searches.evaluation import Budget, prepared
 from marketsched.truthfulness.searches.on_worlds import Claim
-from marketsched.truthfulness.searches.scoring import Score
+from marketsched.truthfulness.searches.trials import Trial, Truth
 from small_mechanisms import best_on_worlds, crowd
 
 
@@ -109,12 +109,10 @@ def test_payments_under_the_lies_of_the_search_are_compared_and_counted():
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("upper", "crossed"), [(0.5, True), (9.5, False)])
 def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed):
-    (situation,) = situations_of({**crowd(24, horizon=16), "mechanism": {"name": "pay-as-bid"}}, ["job-18"])
-    lie = best_on_worlds(situation, [ScaleValue(0.5)], plays=300)
+    (owner,) = MarketAtHand.of({**crowd(24, horizon=16), "mechanism": {"name": "pay-as-bid"}}).owners(["job-18"])
+    lie = best_on_worlds(owner, [ScaleValue(0.5)], plays=300)
     assert lie is not None and lie.gain_low > 0.5
-    words = contradiction(
-        pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Claim(situation, lie, 1.0, 0.1)], None
-    )
+    words = contradiction(pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Claim(owner, lie, 0.1)], None)
     assert bool(words) is crossed
     if crossed:
         assert lie.words in words and "its certificate allows 0.5" in words
@@ -154,14 +152,13 @@ def test_it_is_played_on_until_it_is_decided(seed, tmp_path, monkeypatch):
 
 def test_a_gain_that_is_the_same_in_all_worlds_seems_to_pay_too():
     """Pay as bid to one job alone: half of the bid saves the same in every world, and nothing spreads."""
-    (situation,) = situations_of({**crowd(24, horizon=16), "mechanism": {"name": "pay-as-bid"}}, ["job-18"])
-    evaluator = Evaluator(situation, 0, Budget(None, None))
-    made = prepared(situation, ScaleValue(0.9))
-    score = Score(evaluator, made, 0.99, 0.0)
-    score.play(10)
-    known = score.deviation()
+    (owner,) = MarketAtHand.of({**crowd(24, horizon=16), "mechanism": {"name": "pay-as-bid"}}).owners(["job-18"])
+    trial = Trial(Truth(owner, 0), prepared(owner, ScaleValue(0.9)), 0.0)
+    trial.confidence = 0.99
+    trial.score(10, Budget(None, None))
+    known = trial.deviation
     assert known.error == 0.0 and known.gain_mean > 0 and not known.confirmed
-    assert known.seems and score.left() is not None
+    assert known.seems and trial.left is not None
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,24 @@ from marketsched.truthfulness import replay_gain
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
-from marketsched.truthfulness.situations.situation import situations_of
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from planted_faults import market
 
 
-def situations(rule, *jobs):
-    return situations_of(Scenario.of({**market(), "mechanism": {"name": registered_drawing(rule)}}), jobs)
+def owners(rule, *jobs):
+    return MarketAtHand.of(Scenario.of({**market(), "mechanism": {"name": registered_drawing(rule)}})).owners(jobs)
 
 
 def played(rule, lies, *jobs, plays=1500, **given):
     asked = {job: lies for job in jobs}
-    return lies_on_worlds(situations(rule, *jobs), asked, Budget(plays, None), Budget(4 * plays, None), **given)
+    return lies_on_worlds(owners(rule, *jobs), asked, Budget(plays, None), Budget(4 * plays, None), **given)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_lottery_with_a_gain_of_half_a_per_cent_of_the_value_is_confirmed():
     (claim,) = played("a lottery of 2 % of the bid", [ScaleValue(0.5)], "job-4").confirmed
-    value = claim.situation.truth.value.highest
+    value = claim.owner.truth.value.highest
     assert 0 < claim.deviation.gain_low < claim.deviation.gain_mean
     assert claim.deviation.gain_mean == pytest.approx(0.005 * value, rel=0.1)
     assert claim.detectable < 0.05

@@ -2,34 +2,33 @@
 
 import pytest
 
+from marketsched.agents.conduct import plain
 from marketsched.agents.lies import DelaySubmission
 from marketsched.mechanisms import DeadlineValue, StatementOfWork
 from marketsched.mechanisms.errors import MechanismFault
-from marketsched.truthfulness import Situation
-from small_mechanisms import HighestBid, OpenMarket
+from small_mechanisms import HighestBid, OpenMarket, owner_in
 
 
 def open_market(price, **keywords):
     return lambda rng: OpenMarket(4, 12, price, **keywords)
 
 
-def played(situation, misreport):
-    conduct = misreport.conduct(situation.truth, situation.truth, situation.public)
-    return situation.play(conduct, 0)
+def played(owner, misreport):
+    return owner.play(misreport.conduct(owner.truth, owner.truth, owner.public))
 
 
 def test_a_job_that_declares_too_few_nodes_never_completes():
     truth = StatementOfWork(1, 2, DeadlineValue(9.0, 9), [(1, 1, 1.0)])
-    situation = Situation(open_market(lambda *_: 1.0), truth, capacity=4, horizon=12, max_delay=12)
+    owner = owner_in(open_market(lambda *_: 1.0), truth, capacity=4, horizon=12, max_delay=12)
     told = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 1, 1.0)])
-    assert situation.play(told, 0)[:3] == (0.0, 0.0, None)
+    assert owner.play(plain(told, 2))[:3] == (0.0, 0.0, None)
 
 
 def test_a_late_submission():
     truth = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 1, 1.0)])
-    situation = Situation(open_market(lambda *_: 1.0), truth, capacity=4, horizon=12, max_delay=4)
-    assert played(situation, DelaySubmission(2))[:3] == (9.0, 1.0, 4)  # ready at 3, done at 4
-    assert played(situation, DelaySubmission(3)).completion is None  # worth nothing from birth + 4 on
+    owner = owner_in(open_market(lambda *_: 1.0), truth, capacity=4, horizon=12, max_delay=4)
+    assert played(owner, DelaySubmission(2))[:3] == (9.0, 1.0, 4)  # ready at 3, done at 4
+    assert played(owner, DelaySubmission(3)).completion is None  # worth nothing from birth + 4 on
 
 
 # --- faults -----------------------------------------------------------------------------------------
@@ -76,17 +75,14 @@ class Broken(HighestBid):
 )
 def test_a_fault_of_the_mechanism_is_named_with_its_round_and_call(fault, message):
     truth = StatementOfWork(1, 1, DeadlineValue(9.0, 9), [(1, 1, 1.0)])
-    situation = Situation(lambda rng: Broken(fault), truth, capacity=1, horizon=9, max_delay=9)
     with pytest.raises(MechanismFault, match=message):
-        situation.utility(truth, 0)
+        owner_in(lambda rng: Broken(fault), truth, capacity=1, horizon=9, max_delay=9).play(plain(truth, 1))
 
 
 def test_a_mechanism_that_oversells_or_cannot_be_built_is_named():
     truth = StatementOfWork(1, 3, DeadlineValue(9.0, 9), [(1, 2, 1.0)])
-    situation = Situation(
-        lambda rng: OpenMarket(9, 12, lambda *_: 1.0), truth, [truth], capacity=4, horizon=12, max_delay=9
-    )
+    sizes = {"capacity": 4, "horizon": 12, "max_delay": 9}
     with pytest.raises(MechanismFault, match="round 1: 6 nodes run: expected at most the capacity 4"):
-        situation.utility(truth, 0)
+        owner_in(lambda rng: OpenMarket(9, 12, lambda *_: 1.0), truth, [truth], **sizes)
     with pytest.raises(MechanismFault, match="the mechanism cannot be built: ZeroDivisionError"):
-        Situation(lambda rng: 1 / 0, truth, capacity=4, horizon=12, max_delay=9).utility(truth, 0)
+        owner_in(lambda rng: 1 / 0, truth, **sizes)

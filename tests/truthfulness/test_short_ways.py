@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from marketsched import Scenario
 from marketsched.agents.job import Job
 from marketsched.mechanisms import (
     DeadlineValue,
@@ -22,9 +21,8 @@ from marketsched.truthfulness.searches.families import default_families
 from marketsched.truthfulness.situations import owner_at_hand
 from marketsched.truthfulness.situations.lotteries import fate_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.short_ways import ByPlan, only_statement, trusted
-from marketsched.truthfulness.situations.situation import situations_of
+from marketsched.truthfulness.situations.short_ways import ByPlan, trusted
+from marketsched.truthfulness.situations.true_owners import Played
 
 SIZES = {"capacity": 3, "horizon": 24, "max_delay": 15}
 LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
@@ -125,35 +123,14 @@ def test_plans_tell_the_end_of_every_report_in_every_case(eviction, revealed, mo
     names = [f"job {i}" for i in range(1, 30, 7)]
     for one, other in zip(short.owners(names), whole.owners(names), strict=True):
         for conduct in lies_of(one, 2):
-            statement = only_statement(conduct, one.truth)
             for fate in [None, *(case.fate for case in one.own_law)]:
                 played = end(lambda: one.play(conduct, fate))  # noqa: B023
                 assert played == end(lambda: other.play(conduct, fate)), (one.name, conduct.key, fate)  # noqa: B023
-                planned = statement is not None and end(
-                    lambda: one._planned(conduct, statement, fate or fate_of(one.job))  # noqa: B023
-                )
+                planned = end(lambda: one.planned(conduct, fate or fate_of(one.job), one._wanted))  # noqa: B023
                 if isinstance(planned, Played):
                     ended[planned.completion is not None] += 1
     assert short.shortens
     assert eviction == "running" or min(ended[True], ended[False]) > 20  # of running jobs others may go first
-
-
-@pytest.mark.slow
-def test_plans_tell_the_end_in_fresh_worlds():
-    scenario = Scenario.of("stochastic-mix")
-    found = Counter()
-    for job in (40, 160):
-        (situation,) = situations_of(scenario, [job], nobody_later=True)
-        for family in default_families(situation.truth, situation.public):
-            for lie in family.members[:2]:
-                made = prepared(situation, lie)
-                for seed in range(3) if isinstance(made, Candidate) else ():
-                    world, plays = situation.stage.world(seed), situation.short_plays
-                    planned = end(lambda: plays._planned(made.conduct, world))  # noqa: B023
-                    if planned is not None:
-                        assert planned == end(lambda: plays._played(made.conduct, world))  # noqa: B023
-                        found[isinstance(planned, Played) and planned.completion is not None] += 1
-    assert found[True] > 20 and found[False] > 20
 
 
 def test_a_plan_that_tells_another_end_is_noticed(monkeypatch):

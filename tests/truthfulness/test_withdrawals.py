@@ -1,6 +1,5 @@
 """Withdrawals as lies: a rule that pays for them, and one by which they free others, are found; a fee is no finding."""
 
-import numpy as np
 import pytest
 
 from marketsched.agents.lies import Withdraw, WithdrawTwin, misreport_from
@@ -8,8 +7,8 @@ from marketsched.mechanisms import DeadlineValue, Event, EventKind, StatementOfW
 from marketsched.mechanisms.auctions.first_come import FirstCome
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.conduct.conduct_audit import audit_conduct
-from marketsched.truthfulness.situations.situation import Situation
 from planted_faults import market
+from small_mechanisms import owner_in
 
 PRICE = 0.5
 
@@ -84,11 +83,10 @@ def test_a_withdrawal_is_played_also_where_the_job_never_comes():
     def factory(rng):
         return PaysWithdrawals(1, 9, PRICE, max_concurrency=1, max_duration=2, max_value=9.0, max_delay=9)
 
-    owner = Situation(factory, truth, (), **sizes)
+    owner = owner_in(factory, truth, **sizes)
     lie = Withdraw().conduct(truth, truth, owner.public)
-    paid = [owner.stage.play(lie, world) for world, _ in owner.stage.worlds(9)]
+    paid = [owner.play(lie, fate) for fate, _ in owner.own_law]
     assert [(each.value, each.payment) for each in paid] == [(0.0, -3.0)] * 2
-    assert np.isclose(sum(p for _, p in owner.stage.worlds(9)), 1.0)
 
 
 @pytest.mark.parametrize("lie", [Withdraw(2), WithdrawTwin(1)])

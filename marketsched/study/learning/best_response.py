@@ -23,8 +23,8 @@ from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.families import Family
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.on_worlds import lies_on_worlds
-from marketsched.truthfulness.situations.described import Other
-from marketsched.truthfulness.situations.situation import Situation
+from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
 MORE = 20  # times the plays of a search: how many more a lie may take that seems to pay, until it is decided
 
@@ -74,20 +74,20 @@ class BestResponding:
 
     def look(self, market: RepeatedMarket, played: PlayedDay, owner: str) -> None:
         """Take note of a day, and search if it is time to."""
-        own = [place for place, job in enumerate(played.day.jobs) if job.owner == owner]
+        own = [i for i, job in enumerate(played.day.jobs) if job.owner == owner]
         if self._days % self.every == 0 and own:
-            situation = _situation(market, played, own[int(self._rng.integers(len(own)))])
-            best = self._best(situation, market.menu.strategies if self._families is None else self._families)
+            at_hand = _at_hand(market, played, own[int(self._rng.integers(len(own)))])
+            best = self._best(at_hand, market.menu.strategies if self._families is None else self._families)
             self.strategy = Truthful() if best is None else _AsStrategy(best.misreport)
             self.found.append((self._days, best))
         self._days += 1
 
-    def _best(self, situation: Situation, families: Iterable[Any]) -> Deviation | None:
+    def _best(self, owner: OwnerAtHand, families: Iterable[Any]) -> Deviation | None:
         """Return the confirmed lie inside the model that pays most; None: there is none."""
         lies = [lie for i, given in enumerate(families) for lie in Family.of(i, given).members if lie.inside_model]
         found = lies_on_worlds(
-            [situation],
-            {situation.name: lies},
+            [owner],
+            {owner.name: lies},
             Budget(self.max_plays, None),
             Budget(MORE * self.max_plays, None),
             confidence=self.confidence,
@@ -96,21 +96,12 @@ class BestResponding:
         return found.confirmed[0].deviation if found.confirmed else None
 
 
-def _situation(market: RepeatedMarket, played: PlayedDay, place: int) -> Situation:
-    """Return the owner of one job among all other jobs, which report as they did."""
-    jobs, job = played.day.jobs, played.day.jobs[place]
-    others = [
-        Other.of(i, replace(other, truth=report))
-        for i, (other, report) in enumerate(zip(jobs, played.reports, strict=True))
-        if i != place
-    ]
-    return Situation(
-        market.factory,
-        job.truth,
-        tuple(others),
-        capacity=market.capacity,
-        horizon=market.horizon,
-        max_delay=market.max_delay,
-        name=job.name,
-        ahead=sum(other.truth.birth == job.truth.birth for other in jobs[:place]),
-    )
+def _at_hand(market: RepeatedMarket, played: PlayedDay, place: int) -> OwnerAtHand:
+    """Return the owner of one job, which arrived, among all other jobs of the day, which report as they did."""
+    pairs = zip(played.day.jobs, played.reports, strict=True)
+    jobs = [job if i == place else replace(job, truth=report) for i, (job, report) in enumerate(pairs)]
+    (owner,) = MarketAtHand(
+        market.factory, jobs, capacity=market.capacity, horizon=market.horizon, max_delay=market.max_delay,
+        seed=played.day.seed,
+    ).owners([jobs[place].name])  # fmt: skip
+    return owner

@@ -44,10 +44,8 @@ from marketsched.truthfulness.searches.plays_ahead import truth_of
 from marketsched.truthfulness.searches.screened import Screened
 from marketsched.truthfulness.searches.screening import Screening, over_cases, over_law
 from marketsched.truthfulness.sentences import lie_in_words, sentence
-from marketsched.truthfulness.situations.described import Other
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.reproducible import not_reproducible
-from marketsched.truthfulness.situations.situation import Situation
 
 DRAWN = "truthful in drawn markets"
 PER_DOMAIN = ("truthful", "participation", "individually rational", "no deficit")
@@ -280,7 +278,7 @@ def _drawn(
         for job, reason in (*found.truth_fails.items(), *((one.words, one.reason) for one in found.failures)):
             raise Broken(f"market {number}: {job}: {reason}")
         if needs_worlds(found, {}):
-            _on_worlds(build, found, number, kind, plays, tolerance, each, seed + k)
+            _on_worlds(found, number, kind, plays, tolerance, each, seed + k)
         tried += len(found.gains)
     return (
         f"none of {tried:,} lies is known to pay in {n_markets} markets ({COVERED if wide else NARROW}); "
@@ -289,21 +287,13 @@ def _drawn(
 
 
 def _on_worlds(
-    build: Factory,
-    screened: Screened,
-    number: int,
-    kind: Kind,
-    plays: int,
-    tolerance: float,
-    confidence: float,
-    seed: int,
+    screened: Screened, number: int, kind: Kind, plays: int, tolerance: float, confidence: float, seed: int
 ) -> None:
     """Play the best lies of a market on fresh worlds; raise Broken if one is confirmed."""
-    lies = lies_for_worlds(screened, {})
-    situations = [_situation(build, number, kind, name) for name in lies]
+    lies, at_turn = lies_for_worlds(screened, {}), {owner.name: owner for owner in screened.owners}
     limits = Budget(plays, None), Budget(int(DECIDING * plays), None)
     given: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "seed": seed}
-    found = lies_on_worlds(situations, lies, *limits, **given).confirmed
+    found = lies_on_worlds([at_turn[name] for name in lies], lies, *limits, **given).confirmed
     if found:
         claim, lie = found[0], found[0].deviation
         raise Broken(
@@ -345,7 +335,7 @@ def replay_drawn(
     Raises
     ------
     InvalidParameterError
-        If the market has no such job, or it never arrives.
+        If the market has no such job.
 
     Examples
     --------
@@ -354,7 +344,7 @@ def replay_drawn(
     played = _market_at_hand(builder_of(build), market, Kind(form, hidden))
     owners = played.owners([job])
     if not owners:
-        raise InvalidParameterError(place="job", value=job, legal="a job of the market that arrives")
+        raise InvalidParameterError(place="job", value=job, legal="a job of the market")
     (owner,) = owners
     lie = misreport_from(misreport).conduct(owner.truth, owner.truth, owner.public)
     weights = [p for _, p in owner.own_law]
@@ -372,19 +362,6 @@ def _market_at_hand(build: Factory, number: int, kind: Kind) -> MarketAtHand:
     drawn = drawn_market(number, kind)
     sizes = {key: drawn.sizes[key] for key in ("capacity", "horizon", "max_delay")}
     return MarketAtHand(lambda rng: build(**drawn.sizes, rng=rng), list(drawn.jobs.values()), **sizes, seed=number)
-
-
-def _situation(build: Factory, number: int, kind: Kind, name: str) -> Situation:
-    """Return the situation of one owner of a drawn market, with what happened before its turn."""
-    drawn = drawn_market(number, kind)
-    jobs = list(drawn.jobs.values())
-    place = next(i for i, job in enumerate(jobs) if job.name == name)
-    others = [Other.of(i, job) for i, job in enumerate([*jobs[:place], *jobs[place + 1 :]])]
-    truth = jobs[place].truth
-    ahead = sum(job.truth.birth == truth.birth for job in jobs[:place])
-    sizes = {key: drawn.sizes[key] for key in ("capacity", "horizon", "max_delay")}
-    factory = lambda rng: build(**drawn.sizes, rng=rng)  # noqa: E731
-    return Situation(factory, truth, tuple(others), **sizes, name=name, ahead=ahead, history=number)
 
 
 def raising(name: str, check: Callable[[], CheckResult]) -> None:

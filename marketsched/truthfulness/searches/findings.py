@@ -32,8 +32,6 @@ class Deviation:
         Of the interval.
     seed : int
         Root of the worlds.
-    exact : bool
-        True: all worlds were gone through, and the three figures are the expectation itself.
     n_fresh : int
         Worlds behind the figures.
     largest_payment : float
@@ -46,7 +44,7 @@ class Deviation:
     confirmed : bool
         ``gain_low > tolerance``.
     error : float
-        Standard error of ``gain_mean``; NaN: fewer than two fresh worlds, or none needed.
+        Standard error of ``gain_mean``; NaN: fewer than two fresh worlds.
 
     Examples
     --------
@@ -61,7 +59,6 @@ class Deviation:
     gain_high: float
     confidence: float
     seed: int
-    exact: bool
     n_fresh: int
     largest_payment: float
     inside_model: bool

@@ -7,32 +7,31 @@ lines that begin with ``#|``, which `replay_gain` reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from marketsched.agents.conduct import plain
 from marketsched.agents.lies import misreport_from
 from marketsched.config.scenario import Scenario
 from marketsched.config.strict_yaml import dump_yaml, parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.results.views import exact_amount, shown_whole
-from marketsched.truthfulness.searches.evaluation import Budget, Candidate, Evaluator, prepared
+from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
 from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.screened import Gain
 from marketsched.truthfulness.searches.screening import over_law, settled
+from marketsched.truthfulness.searches.trials import Trial, Truth
 from marketsched.truthfulness.sentences import sentence
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
-from marketsched.truthfulness.situations.situation import situations_of
 
 MARK = "#| "  # before every line of what is no scenario
 KEYS = ("job", "misreport", "seed", "gain", "over_own_law")
-ON_WORLDS = ("job", "misreport", "seed", "gain", "worlds", "seed_of_worlds", "nobody_later")  # worlds 0: all of them
+ON_WORLDS = ("job", "misreport", "seed", "gain", "worlds", "seed_of_worlds")
 
 
 class ReplayedGain(NamedTuple):
@@ -74,15 +73,14 @@ def _exactly(x: float) -> str:
 
 def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
     """Return the file of a lie that was confirmed on fresh worlds; ``run`` has the audit's ``seed``."""
-    lie, situation = claim.deviation, claim.situation
+    lie = claim.deviation
     record = {
         "job": claim.job,
         "misreport": lie.misreport.data(),
         "seed": run["seed"],
         "gain": lie.gain_mean,
-        "worlds": 0 if lie.exact else lie.n_fresh,
+        "worlds": lie.n_fresh,
         "seed_of_worlds": lie.seed,
-        "nobody_later": situation.nobody_later,
     }
     return _text(scenario, sentence(claim), record)
 
@@ -136,32 +134,19 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
         raise InvalidParameterError(f"{path}: expected lines that begin with {MARK!r} and say {', '.join(KEYS)}")
     recorded = Finite("(-inf, inf)").check(f"{path}: gain", record["gain"])
     scenario = Scenario.load(path)
-    if "worlds" in record:
-        return ReplayedGain(recorded, _on_worlds(scenario, record, data), None)
     market = MarketAtHand.of(scenario, record["seed"], data)
     owners = market.owners([record["job"]])
     if not owners:
-        raise InvalidParameterError(place=f"{path}: job", value=record["job"], legal="a job that arrives")
+        raise InvalidParameterError(place=f"{path}: job", value=record["job"], legal="a job of the market")
     (owner,) = owners
-    report = misreport_from(record["misreport"]).report(owner.truth, owner.public)
-    conduct = plain(report, owner.truth.concurrency)
-    again = settled(owner.play(conduct), owner.truthful)
-    law = record["over_own_law"]
-    mean = None if law is None else over_law(owner, conduct)[0]
-    return ReplayedGain(recorded, again, None if law is None or mean is None else (float(law), mean))
-
-
-def _on_worlds(scenario: Scenario, record: Mapping[str, Any], data: str | PathLike[str] | None) -> float:
-    """Return the mean gain of a recorded lie in the worlds in which it was scored."""
-    given: dict[str, Any] = {"nobody_later": record["nobody_later"], "data": data}
-    (situation,) = situations_of(scenario, [record["job"]], record["seed"], **given)
-    made = prepared(situation, misreport_from(record["misreport"]))
+    made = prepared(owner, misreport_from(record["misreport"]))
     if not isinstance(made, Candidate):
         raise InvalidParameterError(place="misreport", value=record["misreport"], legal="one that this market takes")
-    evaluator = Evaluator(situation, record["seed_of_worlds"], Budget(None, None))
-    if not record["worlds"]:
-        evaluator.enumerate([made])
-        evaluator.gains(made, 1 if evaluator.weights is None else evaluator.weights.size)
-        return evaluator.estimate(made)
-    worlds = islice(evaluator.fresh(), record["worlds"])
-    return float(np.mean([evaluator.gain(made, world, place) for place, world in worlds]))
+    if "worlds" in record:
+        trial = Trial(Truth(owner, record["seed_of_worlds"]), made, math.inf)
+        trial.score(record["worlds"], Budget(None, None))
+        return ReplayedGain(recorded, float(np.mean(trial.gains)), None)
+    again = settled(owner.play(made.conduct), owner.truthful)
+    law = record["over_own_law"]
+    mean = None if law is None else over_law(owner, made.conduct)[0]
+    return ReplayedGain(recorded, again, None if law is None or mean is None else (float(law), mean))

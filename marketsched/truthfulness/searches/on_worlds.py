@@ -13,24 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from marketsched.agents.lies import Misreport
 from marketsched.mechanisms.errors import InvalidReportError, MechanismFault
-from marketsched.truthfulness.searches.betting import detectable, worlds_left
-from marketsched.truthfulness.searches.evaluation import (
-    Budget,
-    BudgetSpent,
-    Candidate,
-    Evaluator,
-    MechanismDraws,
-    TruthFails,
-    prepared,
-)
+from marketsched.truthfulness.searches.evaluation import Budget, BudgetSpent, Candidate, prepared
 from marketsched.truthfulness.searches.findings import Deviation
-from marketsched.truthfulness.searches.scoring import Score
-from marketsched.truthfulness.situations.situation import Situation
+from marketsched.truthfulness.searches.trials import Trial, Truth
+from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 
 HEATS = ((1, 1 << 30), (3, 40), (8, 12), (24, 6), (64, 3))  # worlds after each, and how many lies play in it
 SCORED = 3  # lies of a race
@@ -45,15 +37,14 @@ HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more w
 class Claim:
     """A lie of one owner that was scored on worlds of its own."""
 
-    situation: Situation
+    owner: OwnerAtHand
     deviation: Deviation  # the lie, its gain, and whether that is confirmed
-    truthful: float | None  # mean utility of the truth in the race's worlds, credits; None: not played there
     detectable: float  # the mean gain that would have been confirmed with 90 % chance, share of the value; inf: none
 
     @property
     def job(self) -> str:
         """Name of the owner's job."""
-        return self.situation.name
+        return self.owner.name
 
     def __repr__(self) -> str:
         """Return the job, the lie and its gain."""
@@ -80,35 +71,8 @@ class OnWorlds:
         return sorted(found, key=lambda claim: -claim.deviation.gain_low)
 
 
-@dataclass(eq=False)
-class _Runner:
-    """A lie in the race; `Score` has what its gain can be at the least, and whether it seems to pay."""
-
-    evaluator: Evaluator
-    candidate: Candidate
-    tolerance: float
-
-    @property
-    def value(self) -> float:
-        return max(self.evaluator.situation.truth.value.highest, 1e-9)
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Worlds that it would take to confirm it; of those that seem not to pay the best mean first."""
-        gains = self.candidate.gains
-        if not gains:
-            return math.inf, math.inf
-        low = min(-self.value - max(self.candidate.conduct.highest_value, 0.0), *gains)
-        return worlds_left(gains, low, 0.0025, self.tolerance), -float(np.mean(gains)) / self.value
-
-    @property
-    def promising(self) -> bool:
-        """Whether it gained on average so far."""
-        return math.isfinite(self.rank[0])
-
-
 def lies_on_worlds(
-    situations: Sequence[Situation],
+    owners: Sequence[OwnerAtHand],
     lies: Mapping[str, Sequence[Misreport]],
     budget: Budget,
     more: Budget,
@@ -120,27 +84,27 @@ def lies_on_worlds(
 ) -> OnWorlds:
     """Play lies on fresh worlds, and score the best.
 
-    ``situations`` has one of each owner, ``lies`` are by job, illegal ones left out. ``budget`` is for the race and the
-    scores, ``more`` is spent only while a lie seems to pay and is not confirmed. With probability ``confidence`` no lie
-    that is confirmed fails to pay; gains up to ``tolerance``, credits, do not count. ``tell`` is called now and then.
+    ``lies`` are by job, illegal ones left out. ``budget`` is for the race and the scores, ``more`` is spent only while
+    a lie seems to pay and is not confirmed. With probability ``confidence`` no lie that is confirmed fails to pay;
+    gains up to ``tolerance``, credits, do not count. ``tell`` is called now and then.
     """
     found, failure = OnWorlds(), (1 - confidence) / 2
-    together, left = _at_a_time(lies, budget), list(situations)
+    together, left = _at_a_time(lies, budget), list(owners)
     while left and not found.confirmed and budget.used < 1.0:
         races = budget.used + RACING * (1 - budget.used)
         budget.allow(races)
-        runners: list[_Runner] = []
-        while left and not any(runner.promising for runner in runners) and (not runners or budget.used < races):
+        trials: list[Trial] = []
+        while left and not any(math.isfinite(t.rank[0]) for t in trials) and (not trials or budget.used < races):
             group, left = left[:together], left[together:]
-            runners += _race(_runners(group, lies, budget, tolerance, seed, found), found, tell)
+            trials += _race(_trials(group, lies, tolerance, seed), budget, found, tell)
         budget.allow(1.0)
-        for runner in sorted(runners, key=lambda runner: runner.rank)[:SCORED]:
+        for trial in sorted(trials, key=lambda trial: trial.rank)[:SCORED]:
             if found.confirmed or budget.used >= 1.0:
                 break
-            claim = _scored(runner, budget, more, 1 - failure, found, tell)
+            trial.confidence = 1 - failure
             failure /= 2
-            if claim is not None:
-                found.claims.append(claim)
+            if trial.raced and _goes(partial(_score, trial, budget, more, tell), trial, found):
+                found.claims.append(Claim(trial.truth.owner, trial.deviation, trial.detectable))
     found.plays = budget.plays + more.plays
     return found
 
@@ -153,105 +117,62 @@ def _at_a_time(lies: Mapping[str, Sequence[Misreport]], budget: Budget) -> int:
     return max(1, min(AT_A_TIME, int(FIRST_HEAT * RACING * budget.plays_left / plays)))
 
 
-def _runners(
-    situations: Sequence[Situation],
-    lies: Mapping[str, Sequence[Misreport]],
-    budget: Budget,
-    tolerance: float,
-    seed: int,
-    found: OnWorlds,
-) -> list[_Runner]:
-    runners: list[_Runner] = []
-    for situation in situations:
-        evaluator = Evaluator(situation, seed, budget)
-        made = [prepared(situation, lie) for lie in lies.get(situation.name, ())]
-        own = {c.key: c for c in made if isinstance(c, Candidate) and c.key != evaluator.truth.key}
-        runners += [_Runner(evaluator, candidate, tolerance) for candidate in own.values()]
-    return runners
+def _trials(
+    owners: Sequence[OwnerAtHand], lies: Mapping[str, Sequence[Misreport]], tolerance: float, seed: int
+) -> list[Trial]:
+    """Return the lies that can be played, each once."""
+    trials: list[Trial] = []
+    for owner in owners:
+        truth = Truth(owner, seed)
+        made = [prepared(owner, lie) for lie in lies.get(owner.name, ())]
+        own = {c.conduct.key: c for c in made if isinstance(c, Candidate) and c.conduct.key != owner.truth}
+        trials += [Trial(truth, candidate, tolerance) for candidate in own.values()]
+    return trials
 
 
-def _race(runners: list[_Runner], found: OnWorlds, tell: Callable[[], None]) -> list[_Runner]:
+def _race(trials: list[Trial], budget: Budget, found: OnWorlds, tell: Callable[[], None]) -> list[Trial]:
     """Return the lies, those that would be confirmed soonest first."""
-    all_of_them, alive, before = list(runners), list(runners), 0
+    alive, before = list(trials), 0
     try:
         for worlds, most in HEATS:
-            alive = sorted(alive, key=lambda runner: runner.rank)[:most] if before else alive
+            alive = sorted(alive, key=lambda trial: trial.rank)[:most] if before else alive
             for n in range(before + 1, worlds + 1):
-                for runner in list(alive):
-                    if not _played(runner, n, found):
-                        alive.remove(runner)
-                        all_of_them.remove(runner)
+                for trial in list(alive):
+                    if not _goes(partial(trial.race, n, budget), trial, found):
+                        alive.remove(trial)
+                        trials.remove(trial)
                 tell()
             before = worlds
     except BudgetSpent:
         pass
-    for runner in all_of_them:
-        candidate, s = runner.candidate, runner.evaluator.situation
-        gain = runner.evaluator.estimate(candidate)
-        if math.isfinite(gain):
-            found.tried.append((s.name, candidate.misreport.distance(s.truth, s.public), gain))
-    order = sorted(alive, key=lambda runner: runner.rank)
-    return order + sorted((r for r in all_of_them if r not in alive), key=lambda runner: runner.rank)
+    for trial in trials:
+        if trial.raced:
+            owner = trial.truth.owner
+            size = trial.candidate.misreport.distance(owner.truth, owner.public)
+            found.tried.append((owner.name, size, float(np.mean(trial.raced))))
+    return sorted(trials, key=lambda trial: (trial not in alive, trial.rank))
 
 
-def _played(runner: _Runner, n: int, found: OnWorlds) -> bool:
-    """Play a lie up to world ``n``; False: it fails."""
-    evaluator, candidate = runner.evaluator, runner.candidate
+def _score(trial: Trial, budget: Budget, more: Budget, tell: Callable[[], None]) -> None:
+    """Score a lie on worlds of its own, and play on while it seems to pay."""
+    trial.score(LEAST, budget, tell)
+    while (worlds := trial.left) is not None and more.used < 1.0:
+        if more.plays_left is not None and 2 * worlds > HOPELESS * more.plays_left:
+            break
+        trial.go_on(more)
+        budget.cut |= more.cut
+        tell()
+
+
+def _goes(play: Callable[[], None], trial: Trial, found: OnWorlds) -> bool:
+    """Play a lie on; False: it fails, or the truth does, which is noted."""
     try:
-        evaluator.gains(candidate, n)
+        play()
     except (MechanismFault, InvalidReportError) as error:
-        if evaluator.truth.failure is not None:
-            found.truth_fails[evaluator.situation.name] = evaluator.truth.failure
+        owner, failure = trial.truth.owner, trial.truth.failure
+        if failure:
+            found.truth_fails[owner.name] = failure
         else:
-            found.failures.append(f"{evaluator.situation.name} {candidate.misreport!r}: {error}")
+            found.failures.append(f"{owner.name} {trial.candidate.misreport!r}: {error}")
         return False
     return True
-
-
-def _scored(
-    runner: _Runner, budget: Budget, more: Budget, confidence: float, found: OnWorlds, tell: Callable[[], None]
-) -> Claim | None:
-    """Score a lie on worlds of its own, and play on while it seems to pay; None: it fails."""
-    if not runner.candidate.gains:
-        return None
-    runner.evaluator.budget = budget
-    try:
-        runner = _in_all_worlds(runner) or runner
-        evaluator, candidate = runner.evaluator, runner.candidate
-        score = Score(evaluator, candidate, confidence, runner.tolerance)
-        score.play(LEAST, tell)
-        while (worlds := score.left()) is not None and more.used < 1.0:
-            left = more.plays_left
-            if left is not None and 2 * worlds > HOPELESS * left:
-                break
-            own = more.rest()
-            score.go_on(own)
-            more.plays += own.plays
-            budget.cut |= own.cut
-            tell()
-    except TruthFails as error:
-        found.truth_fails[runner.evaluator.situation.name] = str(error)
-        return None
-    if score.failed:
-        found.failures.append(str(candidate.failure))
-        return None
-    power = math.nan if evaluator.exact else score.detectable(detectable) / runner.value
-    return Claim(evaluator.situation, score.deviation(), evaluator.truthful, power)
-
-
-def _in_all_worlds(runner: _Runner) -> _Runner | None:
-    """Return a lie played in every world, if they are few and the mechanism draws nothing: its gain is then exact.
-
-    Raises TruthFails if the truth cannot be played.
-    """
-    raced, lie = runner.evaluator, runner.candidate
-    evaluator = Evaluator(raced.situation, raced.seed, raced.budget)
-    candidate = Candidate(lie.misreport, lie.conduct)
-    evaluator.enumerate([candidate])
-    if evaluator.weights is None:
-        return None
-    try:
-        evaluator.gains(candidate, evaluator.weights.size)
-    except (BudgetSpent, MechanismDraws, MechanismFault, InvalidReportError):
-        return None
-    return _Runner(evaluator, candidate, runner.tolerance)

@@ -27,7 +27,7 @@ from marketsched.truthfulness.situations.announced import Mischarged, announced_
 from marketsched.truthfulness.situations.lotteries import fate_of
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
-from marketsched.truthfulness.situations.plays import Played
+from marketsched.truthfulness.situations.true_owners import Played
 
 MOST_OWNERS = 400
 FEWEST_OWNERS = 4

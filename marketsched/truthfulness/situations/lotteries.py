@@ -1,9 +1,7 @@
 """The possible fates of a job, as a finite lottery: its statement, its arrival, its duration, its signal.
 
-A job of the market is a law over statements of work, and each statement is itself a law over
-(arrival, duration, signal). One number drawn from [0, 1) decides both, so that one job's draw never
-moves another's. For a job that is already in the market, the lottery is the law of what is left,
-given what was seen (docs/mathematics.md, Section 3).
+A statement is a law over (arrival, duration, signal), from which one number of [0, 1) picks. For a job that is already
+in the market, the lottery is the law of what is left, given what was seen (docs/mathematics.md, Section 3).
 """
 
 from __future__ import annotations
@@ -13,18 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-import numpy as np
-
 from marketsched.agents.job import Job
 from marketsched.agents.loop import NEVER, Fate, Happens
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.mechanisms.statement_law import StatementLaw
 
 CERTAIN = 1 - 1e-9  # probabilities of a law may miss 1 by so much
 
 
-LotteryOutcome = tuple[StatementOfWork | None, Fate]  # None: the job does not appear
+LotteryOutcome = tuple[StatementOfWork, Fate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +63,6 @@ def of_statement(sow: StatementOfWork) -> Lottery:
     return lottery(((sow, fate), weight) for fate, weight in _points(sow))
 
 
-def of_law(law: StatementLaw) -> Lottery:
-    """Return the possible outcomes of a job with a known law over statements."""
-    cases: list[tuple[LotteryOutcome, float]] = []
-    for sow, probability in law.cases:
-        if sow is None:
-            cases.append(((None, NEVER), probability))
-        else:
-            cases += [((sow, fate), probability * weight) for fate, weight in _points(sow)]
-    return lottery(cases)
-
-
 def of_waiting(sow: StatementOfWork, now: int) -> Lottery:
     """Return what may still happen to a job that has not arrived before round ``now``.
 
@@ -107,11 +91,6 @@ def of_arrived(sow: StatementOfWork, seen: Happens, start: int | None, now: int,
     return lottery(left or [((sow, Fate(seen.arrival, left_out, seen.signal)), 1.0)])
 
 
-def as_job(name: str, sow: StatementOfWork, fate: Happens) -> Job:
-    """Return the job of the market that says and does this."""
-    return Job(name, name, sow, fate.arrival, fate.duration or 1, fate.signal)
-
-
 def fate_of(job: Job) -> Fate:
     """Return what really happens to a job of a workload.
 
@@ -136,15 +115,3 @@ def _points(sow: StatementOfWork) -> list[tuple[Fate, float]]:
 def _same(fate: Fate, seen: Happens) -> bool:
     alike = isinstance(fate.signal, bool) == isinstance(seen.signal, bool)
     return fate.arrival == seen.arrival and fate.signal == seen.signal and alike
-
-
-def drawn_again(job: Job, u: float) -> Job:
-    """Return a job with a fate that a number of [0, 1) picks from its true law; beyond its mass the job never comes."""
-    law = job.truth.law
-    i = int(np.searchsorted(np.cumsum(law.probabilities), u, side="right"))
-    if i >= law.durations.size:
-        if job.truth.mass < CERTAIN:
-            return Job(job.name, job.owner, job.truth, None, 1)
-        i = int(np.flatnonzero(law.probabilities)[-1])
-    group = int(np.searchsorted(law.offsets, i, side="right")) - 1
-    return Job(job.name, job.owner, job.truth, int(law.arrivals[i]), int(law.durations[i]), law.group_signals[group])

@@ -18,8 +18,6 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.playing import play
@@ -33,20 +31,14 @@ from marketsched.truthfulness.situations.guarded_market import (
     no_collection,
     snapshot,
 )
-from marketsched.truthfulness.situations.lotteries import drawn_again
 from marketsched.truthfulness.situations.owner_at_hand import OwnerAtHand
 from marketsched.truthfulness.situations.played_owners import Recorded
-from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.short_plays import says_what_is_booked
-from marketsched.truthfulness.situations.short_ways import (
-    plans_tell,
-    trusted,
-    turns_of,
-)
-from marketsched.truthfulness.situations.situation import mechanism_of
+from marketsched.truthfulness.situations.scenario_mechanism import mechanism_of
+from marketsched.truthfulness.situations.short_ways import plans_tell, trusted, turns_of
 from marketsched.truthfulness.situations.streams import stream_of_run
 from marketsched.truthfulness.situations.true_owners import (
     Births,
+    Played,
     Reached,
     TrueOwners,
     UntilServed,
@@ -109,7 +101,7 @@ class MarketAtHand:
         )  # fmt: skip
         self.public: PublicInformation = self.setup.public
         self.born: Births = born_by_round(jobs)
-        self.settles = says_what_is_booked(fresh)
+        self.settles = "booked" in vars(type(fresh.mechanism))  # one that builds on another class may book otherwise
         self.shortens = True  # until a short way ends otherwise than the whole play
         own = trusted(fresh.mechanism)
         self.restates = own and fresh.mechanism.reads_reports == "arrival"
@@ -139,17 +131,6 @@ class MarketAtHand:
             horizon=choice.horizon or workload.horizon, max_delay=choice.max_delay or workload.max_delay,
             seed=seed, resubmit=base.resubmit,
         )  # fmt: skip
-
-    def redrawn(self, seed: int) -> MarketAtHand:
-        """Return another world of the same true statements: all fates are drawn from them, the mechanism's stream too.
-
-        Errors as of the constructor.
-        """
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0xFA7E,)))
-        numbers = rng.random(len(self.setup.jobs)).tolist()
-        jobs = [drawn_again(job, u) for job, u in zip(self.setup.jobs, numbers, strict=True)]
-        sizes = {name: getattr(self.setup, name) for name in ("capacity", "horizon", "max_delay", "resubmit")}
-        return MarketAtHand(self.factory, jobs, **sizes, seed=seed)
 
     def fresh(self) -> GuardedMarket:
         """Return the market before its first round."""
@@ -186,7 +167,7 @@ class MarketAtHand:
     def owners(self, names: Collection[str], most_bytes: int = KEPT_BYTES) -> list[OwnerAtHand]:
         """Return the owners of these jobs at their turns, in order of birth; fewer if copies would take more bytes.
 
-        Jobs that never arrive are left out. Errors as of `GuardedMarket`.
+        Errors as of `GuardedMarket`.
         """
         recorder = _Keeping(self, frozenset(names), most_bytes)
         with no_collection():
@@ -232,7 +213,7 @@ class _Keeping(TrueOwners):
     def submit(self, job: Job, market: Any, place: int) -> None:
         if job.name in self._wanted:
             self._wanted -= {job.name}
-            if job.arrival is not None and self._left > 0:
+            if self._left > 0:
                 kept = snapshot(market)
                 self._left -= 0 if kept is None else kept.size
                 self.found.append(OwnerAtHand(self._market, job, place + 1, kept))

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.agents.conduct import Conduct, Statement, plain
+from marketsched.agents.conduct import Conduct, plain
 from marketsched.agents.job import Job
 from marketsched.agents.lies import PublicInformation
 from marketsched.agents.loop import Fate
 from marketsched.mechanisms.errors import MechanismFault
+from marketsched.mechanisms.limits import check_report
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.situations.described import check_announced
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, no_collection
 from marketsched.truthfulness.situations.lotteries import fate_of, of_statement
-from marketsched.truthfulness.situations.plays import Played
 from marketsched.truthfulness.situations.promises import promise_of
 from marketsched.truthfulness.situations.short_ways import ByPlan, PlaysOfOne, looked, only_statement
-from marketsched.truthfulness.situations.true_owners import worth
+from marketsched.truthfulness.situations.true_owners import NOTHING, Played, worth
 
 if TYPE_CHECKING:
     from marketsched.truthfulness.situations.market_at_hand import MarketAtHand  # which keeps owners at their turns
@@ -58,7 +57,7 @@ class OwnerAtHand:
 
     def __post_init__(self) -> None:
         market = self.market
-        self._plays = PlaysOfOne(market.setup, market.born, self.entered, self.job)
+        self.plays = PlaysOfOne(market.setup, market.born, self.entered, self.job)
         self._asked = np.random.default_rng([0xA5CED, market.seed, market.place_of[self.name]])
 
     @property
@@ -90,7 +89,11 @@ class OwnerAtHand:
 
     def check(self, report: StatementOfWork) -> None:
         """Raise InvalidReportError if a report breaks the mechanism's limits."""
-        check_announced(self.name, report, self.public)
+        public, now = self.public, report.birth if isinstance(report, StatementOfWork) else 0
+        longest = public.horizon if public.max_duration is None else public.max_duration
+        highest = float("inf") if public.max_value is None else public.max_value
+        cluster = public.cluster if isinstance(report, StatementOfWork) and report.shapes else None
+        check_report(self.name, report, now, public.widest, longest, highest, cluster)
 
     @cached_property
     def truthful(self) -> Played:
@@ -123,7 +126,7 @@ class OwnerAtHand:
         """
         fate = fate_of(self.job) if fate is None else fate
         if fate.arrival is None and not conduct.withdraws:
-            return Played(0.0, 0.0, None, drew=False)
+            return NOTHING
         ended = self.market.ended.pop((self.name, conduct.key, fate, self.market.settles), None)
         if isinstance(ended, Exception):
             raise ended
@@ -142,12 +145,16 @@ class OwnerAtHand:
         with no_collection():
             short = self._shortly(conduct, fate, noted) if self.market.shortens else None
             # What is noted has to come from one play, whoever makes it: others are compared with the whole play.
-            if short is not None and (noted or self._asked.random() >= PLAYED_WHOLE):
+            if short is not None and (noted or not self.plays_whole()):
                 return short
-            whole = self._plays.whole(self._at_turn(), conduct, fate, settles=self.market.settles)
+            whole = self.plays.whole(self.at_turn(), conduct, fate, settles=self.market.settles)
         if short is not None and short[:3] != whole[:3]:
             self.market.shortens = False
         return whole
+
+    def plays_whole(self) -> bool:
+        """Draw whether a play that a short way answers is made as well."""
+        return bool(self._asked.random() < PLAYED_WHOLE)
 
     def _shortly(self, conduct: Conduct, fate: Fate, noted: bool) -> Played | None:
         """Return the end of a play by a short way; None: there is none."""
@@ -158,12 +165,12 @@ class OwnerAtHand:
         comes_later = self.truth.birth < (fate.arrival or 0) <= self.market.setup.horizon
         as_it_comes = comes_later and fate.arrival == self.job.arrival
         if statement is not None and as_it_comes and self._arrived is not None:
-            return self._plays.from_arrival(self._arrived, conduct, statement, fate, settles=settles)
-        planned = None if noted or statement is None else self._planned(conduct, statement, fate)
+            return self.plays.from_arrival(self._arrived, conduct, statement, fate, settles=settles)
+        planned = None if noted else self.planned(conduct, fate, self._wanted)
         if planned is not None:
             return planned
         if self.market.alone:
-            return self._plays.whole(self._at_turn(), conduct, fate, settles=settles, alone=True)
+            return self.plays.whole(self.at_turn(), conduct, fate, settles=settles, alone=True)
         return None
 
     def _looked(self, conduct: Conduct, fate: Fate) -> Played | None:
@@ -173,33 +180,38 @@ class OwnerAtHand:
         self.check(statement.report)
         return looked(self.market.setup, self.job, turn, statement, fate)
 
-    def _planned(self, conduct: Conduct, statement: Statement, fate: Fate) -> Played | None:
-        """Return the end that follows from the plan of one statement, see `ByPlan`; None: it does not."""
-        if self._by_plan is None:
+    def planned(self, conduct: Conduct, fate: Fate, wanted: NDArray[np.int64] | None) -> Played | None:
+        """Return the end that follows from the plan of one statement; None: it does not.
+
+        ``wanted`` is what others want while ``fate`` happens to the job, see `ByPlan.wanted`. Errors as of `play`.
+        """
+        statement = only_statement(conduct, self.truth)
+        if self.ways is None or wanted is None or statement is None or not self.market.shortens:
             return None
-        ways, wanted = self._by_plan
-        ends = ways.ends(statement, fate, conduct.key, wanted)
-        if ends is None:
-            return None
-        completion, payment = ends
-        return Played(worth(self.job, completion, self.market.setup), payment, completion, drew=False)
+        ends = self.ways.ends(statement, fate, conduct.key, wanted)
+        return (
+            None if ends is None else Played(worth(self.job, ends[0], self.market.setup), ends[1], ends[0], drew=False)
+        )
 
     @cached_property
-    def _by_plan(self) -> tuple[ByPlan, NDArray[np.int64]] | None:
-        """What plans are looked up in, and what the others want, whatever it reports; None: plans do not tell."""
+    def ways(self) -> ByPlan | None:
+        """What plans are looked up in; None: they do not tell how a play ends."""
         if not self.market.by_plan or self.kept is None:
             return None
-        setup = self.market.setup
-        ways = ByPlan(self._at_turn(), self.name, setup.horizon, setup.max_delay)
-        wanted = ways.wanted({})
-        return None if wanted is None else (ways, wanted)
+        return ByPlan(self.at_turn(), self.name, self.market.setup.horizon, self.market.setup.max_delay)
+
+    @cached_property
+    def _wanted(self) -> NDArray[np.int64] | None:
+        """What the others want in this market, whatever it reports."""
+        return None if self.ways is None else self.ways.wanted({})
 
     @cached_property
     def _arrived(self) -> Snapshot | None:
         """The market in the round of its arrival; None: plays do not begin there."""
-        return self._plays.at_arrival(self._at_turn()) if self.market.restates and self.kept is not None else None
+        return self.plays.at_arrival(self.at_turn()) if self.market.restates and self.kept is not None else None
 
-    def _at_turn(self) -> GuardedMarket:
+    def at_turn(self) -> GuardedMarket:
+        """Return a copy of the market at its turn to submit."""
         return self.market.at_turn(self.name) if self.kept is None else self.kept.copy()
 
     @cached_property

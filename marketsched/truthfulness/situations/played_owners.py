@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from marketsched.agents.conduct import Attempt
+from marketsched.agents.job import Job
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.mechanism import Event, EventKind
-from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.true_owners import Births, TrueOwners, worth
+from marketsched.truthfulness.situations.true_owners import Births, Played, TrueOwners, worth
 
 
 class Recorded(TrueOwners):
@@ -32,15 +32,15 @@ class Recorded(TrueOwners):
 class OneLies(TrueOwners):
     """All others report truly, and one owner follows its conduct, until nothing can change what it gets.
 
-    ``setup``, ``born`` and ``entered`` are as of `TrueOwners`. With ``settles`` the mechanism is asked what is booked;
-    with ``alone`` nobody else submits once the owner has submitted all, as where later jobs change nothing.
+    ``setup``, ``born``, ``entered``, ``redrawn``: as of `TrueOwners`. With ``settles`` the mechanism is asked what is
+    booked; with ``alone`` nobody else submits once the owner has submitted all, as where later jobs change nothing.
     """
 
     def __init__(
         self, setup: MarketSetup, born: Births, entered: int, attempt: Attempt, name: str,
-        *, settles: bool, alone: bool = False,
+        *, settles: bool, alone: bool = False, redrawn: Callable[[Job], Job] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(setup, born, entered)
+        super().__init__(setup, born, entered, redrawn)
         self._attempt, self._name, self._settles, self._alone = attempt, name, settles, alone
 
     @property

@@ -17,7 +17,7 @@ a share, drawn at random, is played whole as well: see `OwnerAtHand.play`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from types import FunctionType
 from typing import Any, TypeGuard
 
@@ -37,8 +37,7 @@ from marketsched.mechanisms.posted.scheduler import PostedPriceMechanism
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
 from marketsched.truthfulness.situations.played_owners import OneLies
-from marketsched.truthfulness.situations.plays import Played
-from marketsched.truthfulness.situations.true_owners import Births, TrueOwners, worth
+from marketsched.truthfulness.situations.true_owners import NOTHING, Births, Played, TrueOwners, worth
 
 OWN_MODULES = frozenset({"marketsched", "numpy", "builtins", "collections"})
 DEPTH = 2  # of the parts of a mechanism that are looked at
@@ -102,7 +101,7 @@ def looked(setup: MarketSetup, job: Job, turn: Turn, statement: Statement, fate:
         return None
     start, payment = found
     if duration is None or payment is None:
-        return Played(0.0, 0.0, None, drew=False)
+        return NOTHING
     completion = start + duration
     return Played(worth(job, completion, setup), payment, completion, drew=False)
 
@@ -189,10 +188,17 @@ class PlaysOfOne:
         self._setup, self._born, self._entered, self._job = setup, born, entered, job
 
     def whole(
-        self, market: GuardedMarket, conduct: Conduct, fate: Fate, *, settles: bool, alone: bool = False
+        self,
+        market: GuardedMarket,
+        conduct: Conduct,
+        fate: Fate,
+        *,
+        settles: bool,
+        alone: bool = False,
+        redrawn: Callable[[Job], Job] | None = None,
     ) -> Played:
-        """Play a conduct in the market at the owner's turn to submit."""
-        return self._played(market, self._attempt(conduct, fate), self._entered, settles, alone)
+        """Play a conduct in the market at the owner's turn to submit; ``redrawn`` as of `TrueOwners`."""
+        return self._played(market, self._attempt(conduct, fate), self._entered, settles, alone, redrawn)
 
     def from_arrival(
         self, kept: Snapshot, conduct: Conduct, statement: Statement, fate: Fate, *, settles: bool
@@ -223,9 +229,18 @@ class PlaysOfOne:
     def _attempt(self, conduct: Conduct, fate: Fate) -> Attempt:
         return Attempt(conduct, self._job.name, fate, self._job.owner, self._job.truth)
 
-    def _played(self, market: GuardedMarket, attempt: Attempt, entered: int, settles: bool, alone: bool) -> Played:
+    def _played(
+        self,
+        market: GuardedMarket,
+        attempt: Attempt,
+        entered: int,
+        settles: bool,
+        alone: bool,
+        redrawn: Callable[[Job], Job] | None = None,
+    ) -> Played:
         market.watch()
-        owners = OneLies(self._setup, self._born, entered, attempt, self._job.name, settles=settles, alone=alone)
+        given: dict[str, Any] = {"settles": settles, "alone": alone, "redrawn": redrawn}
+        owners = OneLies(self._setup, self._born, entered, attempt, self._job.name, **given)
         play(market, owners, self._setup.horizon)
         value = attempt.worth * worth(self._job, attempt.completion, self._setup)
         return Played(value, attempt.payment, attempt.completion, market.drew)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from marketsched.agents.job import Job
 from marketsched.agents.loop import Fate
@@ -13,6 +13,23 @@ from marketsched.agents.resubmission import second_statement
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import EventError
 from marketsched.mechanisms.mechanism import Event, EventKind
+
+
+class Played(NamedTuple):
+    """How a play ended for the owner."""
+
+    value: float  # credits
+    payment: float  # credits
+    completion: int | None
+    drew: bool  # the mechanism drew from its stream: with another one it may end otherwise
+
+    @property
+    def utility(self) -> float:
+        """Value minus payment, credits."""
+        return self.value - self.payment
+
+
+NOTHING = Played(0.0, 0.0, None, drew=False)  # of a job that never comes
 
 
 def worth(job: Job, completion: int | None, setup: MarketSetup) -> float:
@@ -43,12 +60,15 @@ class TrueOwners:
     """All owners, who report truly and come back as in `Market`.
 
     The mechanism of ``setup`` is not looked at; ``entered`` of the jobs born in the current round are in the market.
+    ``redrawn`` returns a job with what happens to it in place of what really does; None: that.
     """
 
     over = False
 
-    def __init__(self, setup: MarketSetup, born: Births, entered: int = 0) -> None:
-        self._setup, self._born, self._entered = setup, born, entered
+    def __init__(
+        self, setup: MarketSetup, born: Births, entered: int = 0, redrawn: Callable[[Job], Job] | None = None
+    ) -> None:
+        self._setup, self._born, self._entered, self._redrawn = setup, born, entered, redrawn
 
     def act(self, market: Any) -> None:
         """Submit the jobs born in this round, then those that come back."""
@@ -62,6 +82,7 @@ class TrueOwners:
 
     def submit(self, job: Job, market: Any, place: int) -> None:
         """Submit one job."""
+        job = job if self._redrawn is None else self._redrawn(job)
         market.submit(job.name, job.truth, job, job.truth.concurrency, owner=job.owner)
 
     def hear(self, events: Sequence[Event], market: Any) -> None:
@@ -70,7 +91,7 @@ class TrueOwners:
             return
         for event in events:
             if event.kind is EventKind.DROP and event.job in self.by_name:
-                job = self.by_name[event.job]
+                job = self.by_name[event.job] if self._redrawn is None else self._redrawn(self.by_name[event.job])
                 known = second_statement(job, market.now, self._setup.public)
                 if known is not None:
                     market.again.append((f"{job.name}+", known, Fate(market.now, job.duration, job.signal)))
