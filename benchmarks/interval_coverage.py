@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.results.paired_statistics import ratio_of_means, share_of_means, spread
-from marketsched.truthfulness.certificates.population import certify_population
+from marketsched.truthfulness.certificates.bands import certify_population
 from marketsched.truthfulness.searches.betting import lower_end, mean_interval
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]

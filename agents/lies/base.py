@@ -1,7 +1,7 @@
 """What a lie is: a map from the true statement to the reported one, as plain data with a size and a name in words.
 
 One class per lie holds all that is known of it: how it changes a report (agents in a market, and the
-search), the range of its numbers and where they are the truth (the optimiser, and shrinking), its distance
+search), the range of its numbers, its distance
 from the truth, what it does in words, and what it is called in YAML and in files of witnesses. `KINDS` lists
 all classes by name.
 
@@ -45,14 +45,15 @@ Bounds = tuple[float, float]
 KINDS: dict[str, type[Misreport]] = {}  # by kind
 
 LEAST = 1e-12  # probability; less is none
+NEAR = 8  # how far from a number others are tried: so many whole ones, and down to such a part of others
 
 
 class Number(NamedTuple):
-    """A number of a lie: what data calls it, its range, and where it is the truth (None: no number to search)."""
+    """A number of a lie: what data calls it, its range, and whether others are tried beside it."""
 
     name: str
     legal: str | tuple[int, int]  # an interval of finite numbers, or the ends of a range of whole ones
-    neutral: float | None
+    searched: bool
 
     @property
     def whole(self) -> bool:
@@ -65,15 +66,22 @@ class Number(NamedTuple):
             return Finite(self.legal).check(name, x)
         return Whole(*self.legal).check(name, x)
 
+    def around(self, x: float) -> Bounds:
+        """Return a legal range about ``x``."""
+        if not isinstance(self.legal, str):
+            return max(self.legal[0], x - NEAR), min(self.legal[1], x + NEAR)
+        low, high = sorted((x / NEAR, 2 * x))
+        return low, min(high, 1.0) if self.legal.endswith("1]") else high
 
-def number(name: str, legal: str, neutral: float | None, **more: Any) -> Any:
+
+def number(name: str, legal: str, *, searched: bool = True, **more: Any) -> Any:
     """Return the dataclass field of a finite number; ``default`` as keyword."""
-    return _field(Number(name, legal, neutral), more)
+    return _field(Number(name, legal, searched), more)
 
 
-def whole(name: str, lowest: int, neutral: int | None = 0, **more: Any) -> Any:
+def whole(name: str, lowest: int, *, searched: bool = True, **more: Any) -> Any:
     """Return the dataclass field of a whole number; ``default`` as keyword."""
-    return _field(Number(name, (lowest, LAST_ROUND), neutral), more)
+    return _field(Number(name, (lowest, LAST_ROUND), searched), more)
 
 
 def _field(own: Number, more: Mapping[str, Any]) -> Any:
@@ -116,11 +124,6 @@ class Misreport:
         """Return the numbers by attribute."""
         return {f.name: f.metadata["number"] for f in fields(cls) if "number" in f.metadata}
 
-    @property
-    def neutral(self) -> dict[str, float]:
-        """The value of each number that may be searched at which nothing is misreported."""
-        return {name: own.neutral for name, own in self.numbers().items() if own.neutral is not None}
-
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         """Return the report, or raise InvalidReportError if there is none of this truth."""
         raise NotImplementedError
@@ -136,9 +139,9 @@ class Misreport:
         self.check(claim, public)
         return plain(self.report(claim, public), truth.concurrency)
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Return, for each number that may be searched, its range; whole numbers stay whole."""
-        return {}
+    def near(self) -> dict[str, Bounds]:
+        """Return, for each number that is searched, a range around it; whole numbers stay whole."""
+        return {k: own.around(getattr(self, k)) for k, own in self.numbers().items() if own.searched}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         """Return the size of the lie; 0 is the truth."""
@@ -267,11 +270,6 @@ class Combination(Misreport):
         """True if all parts are."""
         return self.parts[-1].inside_model
 
-    @property
-    def neutral(self) -> dict[str, float]:
-        """Those of the parts, under ``<place>.<name>``."""
-        return {f"{i}.{name}": n for i, part in enumerate(self.parts) for name, n in part.neutral.items()}
-
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         for part in self.parts:
             truth = part.report(truth, public)
@@ -290,10 +288,9 @@ class Combination(Misreport):
             claim = part.report(claim, public)
         return self.parts[-1].conduct(claim, truth, public)
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Those of the parts, under ``<place>.<name>``."""
-        own = [part.bounds(truth, public) for part in self.parts]
-        return {f"{i}.{name}": pair for i, bounds in enumerate(own) for name, pair in bounds.items()}
+    def near(self) -> dict[str, Bounds]:
+        """Return those of the parts, under ``<place>.<name>``."""
+        return {f"{i}.{name}": pair for i, part in enumerate(self.parts) for name, pair in part.near().items()}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return sum(part.distance(truth, public) for part in self.parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, restated, whole
+from marketsched.agents.lies.base import Misreport, count_of, figure, number, restated, whole
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import ScaleValue
 from marketsched.mechanisms.errors import InvalidReportError
@@ -34,8 +34,8 @@ class MoveDigit(Misreport):
     ``place`` 0 is the last digit before the point, 1 the first behind it.
     """
 
-    steps: int = whole("steps", -9, 0)
-    place: int = whole("place", 0, None, default=1)
+    steps: int = whole("steps", -9)
+    place: int = whole("place", 0, searched=False, default=1)
 
     kind = "move-digit"
 
@@ -56,9 +56,9 @@ class EndValue(Misreport):
     It goes ``share`` of the way (0 is the truth), to values of the form k ``unit`` + ``ending``.
     """
 
-    share: float = number("share", "[0, 1]", 0.0, default=1.0)
-    unit: float = number("unit", "(0, inf)", None, default=1.0)
-    ending: float = number("ending", "[0, inf)", None, default=0.99)
+    share: float = number("share", "[0, 1]", default=1.0)
+    unit: float = number("unit", "(0, inf)", searched=False, default=1.0)
+    ending: float = number("ending", "[0, inf)", searched=False, default=0.99)
 
     kind = "end-value"
 
@@ -83,7 +83,7 @@ class EndValue(Misreport):
 class AddStep(Misreport):
     """From the middle of its useful completions on, the job is worth ``drop`` of its value less. Size: ``drop``."""
 
-    drop: float = number("drop", "[0, 1]", 0.0)
+    drop: float = number("drop", "[0, 1]")
 
     kind = "add-step"
 
@@ -99,9 +99,6 @@ class AddStep(Misreport):
         stairs = [v if i < middle else (1 - self.drop) * v for i, v in enumerate(values)]
         return restated(truth, value=TableValue(dict(enumerate(stairs, first))))
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"drop": (0.0, 1.0)}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.drop
 
@@ -116,7 +113,7 @@ class RewriteCurve(Misreport):
     Of a flat value nothing changes but the form: 0 is a line of slope 0, 1 a deadline, 2 a table of every completion.
     """
 
-    form: int = whole("form", 0, None)
+    form: int = whole("form", 0, searched=False)
 
     kind = "rewrite-curve"
 
@@ -160,7 +157,7 @@ class ClaimRestarts(Misreport):
 class ClaimCheckpoints(Misreport):
     """The job is said to save its work every ``every`` rounds (0: never); what it really keeps stays. Size: 1."""
 
-    every: int = whole("every", 0, None)
+    every: int = whole("every", 0, searched=False)
 
     kind = "claim-checkpoints"
 
@@ -184,7 +181,7 @@ class AddDuration(Misreport):
     """
 
     rounds: int = whole("rounds", -(10**6))
-    share: float = number("share", "[0, 1]", 0.0, default=0.02)
+    share: float = number("share", "[0, 1]", default=0.02)
 
     kind = "add-duration"
 
@@ -203,9 +200,6 @@ class AddDuration(Misreport):
         signal = duration if heavy.signal == heavy.duration else heavy.signal
         return restated(truth, points=[*points, Requirement(heavy.arrival, duration, moved, signal)])
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"share": (0.0, 1.0)}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.share if self.rounds else 0.0
 
@@ -218,7 +212,7 @@ class AddDuration(Misreport):
 class CopyLaw(Misreport):
     """The law of arrivals and durations is that of ``public.others[place]``, as it was announced. Size: 1."""
 
-    place: int = whole("place", 0, None)
+    place: int = whole("place", 0, searched=False)
 
     kind = "copy-law"
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from marketsched.agents.lies.base import (
     LEAST,
-    Bounds,
     Misreport,
     count_of,
     figure,
@@ -61,10 +60,6 @@ class InflateConcurrency(Misreport):
         if not 1 <= truth.concurrency + self.k <= public.widest:
             raise InvalidReportError(f"concurrency = {truth.concurrency + self.k}: expected one that the market takes")
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """From one node to all that may be declared."""
-        return {"k": (1.0 - truth.concurrency, float(public.widest - truth.concurrency))}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.k) / truth.concurrency
 
@@ -87,7 +82,7 @@ class ScaleDuration(Misreport):
     Requirement(arrival=2, duration=2, probability=0.5, signal=4)
     """
 
-    f: float = number("factor", "(0, inf)", 1.0)
+    f: float = number("factor", "(0, inf)")
 
     kind = "scale-duration"
     label = "times the duration"
@@ -102,12 +97,6 @@ class ScaleDuration(Misreport):
 
         points = [Requirement(r.arrival, scaled(r.duration), r.probability, r.signal) for r in truth.requirements]
         return scaled_durations(truth, scaled, points)
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """From one round to D_max (four times, if there is none)."""
-        shortest, longest = int(truth.law.durations.min()), int(truth.law.durations.max())
-        top = 4.0 if public.max_duration is None else min(20.0, public.max_duration / shortest)
-        return {"f": (1.0 / (2 * longest), max(1.0, top))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.f - 1)
@@ -124,7 +113,7 @@ class SpreadDuration(Misreport):
     """
 
     rounds: int = whole("rounds", 0)
-    share: float = number("share", "[0, 1]", 0.0, default=1.0)
+    share: float = number("share", "[0, 1]", default=1.0)
 
     kind = "spread-duration"
 
@@ -136,9 +125,6 @@ class SpreadDuration(Misreport):
             for d in (max(1, r.duration - self.rounds), min(longest, r.duration + self.rounds)):
                 points.append(Requirement(r.arrival, d, r.probability * self.share / 2, r.signal))
         return restated(truth, points=points)
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"rounds": (0.0, float(public.max_duration or truth.law.durations.max())), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.share * self.rounds / public.max_delay
@@ -162,9 +148,6 @@ class ShiftArrival(Misreport):
         ]
         return restated(truth, points=points)
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"rounds": (-float(public.max_delay), float(public.max_delay))}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.rounds) / public.max_delay
 
@@ -180,7 +163,7 @@ class SpreadArrival(Misreport):
     """
 
     rounds: int = whole("rounds", 0)
-    share: float = number("share", "[0, 1]", 0.0, default=0.5)
+    share: float = number("share", "[0, 1]", default=0.5)
 
     kind = "spread-arrival"
 
@@ -191,9 +174,6 @@ class SpreadArrival(Misreport):
             for a in (max(truth.birth, r.arrival - self.rounds), r.arrival + self.rounds):
                 points.append(Requirement(a, r.duration, r.probability * self.share / 2, r.signal))
         return restated(truth, points=points)
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"rounds": (0.0, float(public.max_delay)), "share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.share * self.rounds / public.max_delay
@@ -209,7 +189,7 @@ class ScaleMass(Misreport):
     Size: ``|factor - 1|`` of the true mass.
     """
 
-    factor: float = number("factor", "(0, inf)", 1.0)
+    factor: float = number("factor", "(0, inf)")
 
     kind = "scale-mass"
 
@@ -220,9 +200,6 @@ class ScaleMass(Misreport):
         return restated(
             truth, points=[Requirement(r.arrival, r.duration, r.probability * self.factor, r.signal) for r in points]
         )
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"factor": (0.01, max(1.0, 1 / truth.mass if truth.mass > 0 else 1.0))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.factor - 1) * truth.mass
@@ -241,9 +218,9 @@ class MoveMass(Misreport):
     -1 stands for not arriving at all. Size: the probability moved.
     """
 
-    source: int = whole("source", ABSENT, None)
-    target: int = whole("target", ABSENT, None)
-    share: float = number("share", "[0, 1]", 0.0, default=1.0)
+    source: int = whole("source", ABSENT, searched=False)
+    target: int = whole("target", ABSENT, searched=False)
+    share: float = number("share", "[0, 1]", default=1.0)
 
     kind = "move-mass"
 
@@ -274,9 +251,6 @@ class MoveMass(Misreport):
         self._check(self.source, truth)
         return truth.requirements[self.source].probability
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"share": (0.0, 1.0)}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.share * self._weight(truth)
 
@@ -295,7 +269,7 @@ class LeaveOut(Misreport):
     """
 
     points: tuple[int, ...]
-    share: float = number("share", "[0, 1]", 0.0, default=1.0)
+    share: float = number("share", "[0, 1]", default=1.0)
     rescaled: bool = False
 
     kind = "leave-out"
@@ -311,9 +285,6 @@ class LeaveOut(Misreport):
         scale = truth.mass / sum(left) if self.rescaled and sum(left) > 0 else 1.0
         columns = zip(truth.requirements, left, strict=True)
         return restated(truth, points=[Requirement(r.arrival, r.duration, p * scale, r.signal) for r, p in columns])
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"share": (0.0, 1.0)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.share * sum(r.probability for i, r in enumerate(truth.requirements) if i in self.points)

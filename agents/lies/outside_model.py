@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marketsched.agents.lies.base import Bounds, Misreport, count_of, whole
+from marketsched.agents.lies.base import Misreport, count_of, whole
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.agents.lies.values import value_until
 from marketsched.mechanisms.errors import InvalidReportError
@@ -55,10 +55,6 @@ class DelaySubmission(Misreport):
         """Refuse a submission after the last round."""
         if truth.birth + self.k > public.horizon:
             raise InvalidReportError(f"submission in round {truth.birth + self.k}: expected one of the market")
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Until nothing is worth anything."""
-        return {"k": (0.0, float(min(public.max_delay - 1, public.horizon - truth.birth)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.k / public.max_delay

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from marketsched.agents.lies.base import Bounds, Misreport, count_of, figure, number, whole
+from marketsched.agents.lies.base import Misreport, count_of, figure, number, whole
 from marketsched.agents.lies.strategy import PublicInformation
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
@@ -61,7 +61,7 @@ class _OfShapes(Misreport):
 class LeaveOutShape(Misreport):
     """The owner does not say that its job can run as shape number ``shape``. Size: that shape as a share of all."""
 
-    shape: int = whole("shape", 0, None)
+    shape: int = whole("shape", 0, searched=False)
 
     kind = "leave-out-shape"
 
@@ -80,7 +80,7 @@ class LeaveOutShape(Misreport):
 class PutShapeFirst(Misreport):
     """The owner names shape number ``shape`` first: of equally good ones the first is taken. Size: 1 / S."""
 
-    shape: int = whole("shape", 0, None)
+    shape: int = whole("shape", 0, searched=False)
 
     kind = "put-shape-first"
 
@@ -117,7 +117,7 @@ class AddKind(_OfShapes):
     """The owner lists kind ``on`` for every shape that fits there, with ``factor`` > 0 times its durations. Size: 1."""
 
     on: str
-    factor: float = number("factor", "(0, inf)", None, default=1.0)
+    factor: float = number("factor", "(0, inf)", searched=False, default=1.0)
 
     kind = "add-kind"
 
@@ -157,7 +157,7 @@ class StretchOnKind(_OfShapes):
     """The owner claims ``factor`` > 0 times its rounds on kind ``on`` (rounded, at least 1). Size: ``|factor - 1|``."""
 
     on: str
-    factor: float = number("factor", "(0, inf)", 1.0)
+    factor: float = number("factor", "(0, inf)")
 
     kind = "stretch-on-kind"
 
@@ -165,9 +165,6 @@ class StretchOnKind(_OfShapes):
         if self.on not in shape.on:
             return shape
         return replace(shape, on={**shape.on, self.on: _times(shape.on[self.on], self.factor, public)})
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.factor - 1)
@@ -184,7 +181,7 @@ class ScaleDemand(_OfShapes):
     """
 
     resource: str
-    factor: float = number("factor", "(0, inf)", 1.0)
+    factor: float = number("factor", "(0, inf)")
 
     kind = "scale-demand"
 
@@ -200,9 +197,6 @@ class ScaleDemand(_OfShapes):
             parts = math.ceil(parts / known.parts) * known.parts
         return replace(shape, each={**shape.each, self.resource: parts / known.parts})
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.factor - 1)
 
@@ -214,15 +208,12 @@ class ScaleDemand(_OfShapes):
 class ScaleTasks(_OfShapes):
     """The owner claims ``factor`` > 0 times as many tasks of each shape (at least 1). Size: ``|factor - 1|``."""
 
-    factor: float = number("factor", "(0, inf)", 1.0)
+    factor: float = number("factor", "(0, inf)")
 
     kind = "scale-tasks"
 
     def changed(self, shape: Shape, public: PublicInformation) -> Shape | None:
         return replace(shape, tasks=max(1, round(shape.tasks * self.factor)))
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        return {"factor": (1 / HIGHEST_FACTOR, HIGHEST_FACTOR)}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.factor - 1)
@@ -235,7 +226,7 @@ class ScaleTasks(_OfShapes):
 class TasksPerNode(_OfShapes):
     """The owner lets at most ``most`` >= 1 tasks of each shape run on one node. Size: 1."""
 
-    most: int = whole("most", 1, None)
+    most: int = whole("most", 1, searched=False)
 
     kind = "tasks-per-node"
 
@@ -277,8 +268,8 @@ class AddDummyShape(Misreport):
 class ClaimWorth(Misreport):
     """The owner claims that the result of shape ``shape`` is worth ``worth``, in (0, 1]. Size: the change of it."""
 
-    shape: int = whole("shape", 0, None)
-    worth: float = number("worth", "(0, 1]", None, default=1.0)
+    shape: int = whole("shape", 0, searched=False)
+    worth: float = number("worth", "(0, 1]", searched=False, default=1.0)
 
     kind = "claim-worth"
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.agents.lies.base import (
-    Bounds,
     Misreport,
     count_of,
     figure,
@@ -37,7 +36,7 @@ class ScaleValue(Misreport):
     DeadlineValue(value=10.0, deadline=6)
     """
 
-    f: float = number("factor", "[0, inf)", 1.0)
+    f: float = number("factor", "[0, inf)")
 
     kind = "scale-value"
     label = "times the value"
@@ -45,12 +44,6 @@ class ScaleValue(Misreport):
 
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         return restated(truth, value=_scaled(truth, public, self.f))
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """Down to nothing, up to V_max (four times, if there is none)."""
-        highest = truth.value.highest
-        top = 4.0 if public.max_value is None or highest <= 0 else public.max_value / highest
-        return {"f": (0.0, max(1.0, min(top, 20.0)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.f - 1)
@@ -66,7 +59,7 @@ class ShiftValue(Misreport):
     Size: ``|credits|`` as a share of the highest true value.
     """
 
-    credits: float = number("credits", "(-inf, inf)", 0.0)
+    credits: float = number("credits", "(-inf, inf)")
 
     kind = "shift-value"
 
@@ -80,12 +73,6 @@ class ShiftValue(Misreport):
         ceiling = math.inf if public.max_value is None else public.max_value
         values = np.clip(truth.value.table(int(times[0]), times.size) + self.credits, 0.0, ceiling)
         return restated(truth, value=_tabulated(times, values))
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """By the highest value at most, either way."""
-        highest = truth.value.highest
-        room = highest if public.max_value is None else min(highest, public.max_value - highest)
-        return {"credits": (-highest, max(room, 0.0))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.credits) / truth.value.highest if truth.value.highest > 0 else abs(self.credits)
@@ -116,10 +103,6 @@ class ShiftDeadline(Misreport):
     def report(self, truth: StatementOfWork, public: PublicInformation) -> StatementOfWork:
         return restated(truth, value=_shifted(truth, public, self.k))
 
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        """By S at most, either way."""
-        return {"k": (-float(public.max_delay), float(public.max_delay))}
-
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return abs(self.k) / public.max_delay
 
@@ -140,10 +123,6 @@ class CutDeadline(Misreport):
         if last <= truth.birth:
             raise InvalidReportError(f"{self.rounds} rounds are cut: expected some value to be left")
         return restated(truth, value=value_until(truth, last, public))
-
-    def bounds(self, truth: StatementOfWork, public: PublicInformation) -> dict[str, Bounds]:
-        last = last_useful_completion(truth, public.max_delay, public.horizon)
-        return {"rounds": (0.0, float(max(0, last - truth.birth - 1)))}
 
     def distance(self, truth: StatementOfWork, public: PublicInformation) -> float:
         return self.rounds / public.max_delay

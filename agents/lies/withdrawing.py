@@ -18,7 +18,7 @@ from marketsched.mechanisms.sow import StatementOfWork
 class Withdraw(Misreport):
     """The owner reports truly, and takes the job back ``after`` rounds from birth, unless it has arrived. Size: 1."""
 
-    after: int = whole("after", 0, None, default=0)
+    after: int = whole("after", 0, searched=False, default=0)
 
     kind = "withdraw"
 
@@ -44,7 +44,7 @@ class WithdrawTwin(Misreport):
     It does so ``after`` rounds from the birth; 0: as soon as the second one is submitted.
     """
 
-    after: int = whole("after", 0, None, default=0)
+    after: int = whole("after", 0, searched=False, default=0)
 
     kind = "withdraw-twin"
     inside_model = False

@@ -1,5 +1,6 @@
 from .audit_result import Audit as Audit
 from .certificates.arrival_certificate import certify_served as certify_served
+from .certificates.bands import certify_population as certify_population
 from .certificates.menus import MenuCheck as MenuCheck
 from .certificates.menus import Served as Served
 from .certificates.menus import play_menus as play_menus
@@ -7,8 +8,6 @@ from .certificates.owner_certificate import Certificate as Certificate
 from .certificates.owner_certificate import CertificateError as CertificateError
 from .certificates.owner_certificate import certify as certify
 from .certificates.owners import certify_owners as certify_owners
-from .certificates.population import certify_population as certify_population
-from .certificates.witness import Witness as Witness
 from .checks.check_report import CheckReport as CheckReport
 from .checks.check_report import MechanismCheckError as MechanismCheckError
 from .checks.checks import check_mechanism as check_mechanism

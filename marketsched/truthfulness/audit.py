@@ -35,7 +35,7 @@ from marketsched.truthfulness.at_hand import joint_at_hand, market_at_hand, on_w
 from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.audit_result import Audit
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
-from marketsched.truthfulness.certificates.population import certify_population
+from marketsched.truthfulness.certificates.bands import certify_population
 from marketsched.truthfulness.certifying import Certified, certificates
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.contradictions import contradiction

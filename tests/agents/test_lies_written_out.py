@@ -177,8 +177,8 @@ def written():
                 + [f"{submission_delay(lie)} late"] * (submission_delay(lie) > 0)
             )
             lines.append(f"  {lie.words(truth)}, size {lie.distance(truth, TIGHT):.10g} [{' '.join(marks)}]")
-            both = [bounds for public in (TIGHT, OPEN) if (bounds := ranges(lie, truth, public))]
-            lines += [f"      range {' OPEN '.join(dict.fromkeys(both))}"] * bool(both)
+            ranges = ", ".join(f"{name} {low:.10g} to {high:.10g}" for name, (low, high) in lie.near().items())
+            lines += [f"      near {ranges}"] * bool(ranges)
             found = [reported(lie, truth, public) for public in (TIGHT, OPEN)]
             lines += [f"      {' OPEN: '.join(dict.fromkeys(found))}"]
             lines += played(lie.conduct(truth, truth, OPEN), truth)
@@ -187,10 +187,6 @@ def written():
 
 def legal(lie, truth):
     return not reported(lie, truth, OPEN).startswith("refused")
-
-
-def ranges(lie, truth, public):
-    return ", ".join(f"{name} {low:.10g} to {high:.10g}" for name, (low, high) in lie.bounds(truth, public).items())
 
 
 def reported(lie, truth, public):
@@ -214,10 +210,10 @@ def test_lies_come_back_from_data_with_other_numbers_too():
     assert type(misreport_from(Rounded(2.0).data())) is ScaleValue
     for lie in (lie for lies in LIES.values() for lie in lies):
         assert misreport_from(lie.data()) == lie
-        again = lie.with_values(lie.neutral)
-        assert {name: getattr(again, name, None) for name in lie.numbers() if name in lie.neutral} == (
-            {} if isinstance(lie, Combination) else lie.neutral
-        )
+        for name, ends in lie.near().items():
+            assert ends[0] <= ends[1]
+            for end in ends:
+                lie.with_values({name: end})  # a legal one
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from marketsched.agents.lies import (
     submission_delay,
 )
 from marketsched.agents.lies.finer import AddDuration
-from marketsched.agents.lies.needs import ShiftArrival, SpreadArrival, SpreadDuration
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.mechanisms.sow import StatementOfWork
@@ -156,11 +155,7 @@ def test_impossible_parameters_are_refused_by_name(lie, argument):
 LAW = StatementOfWork(6, 3, DeadlineValue(4.0, 30), [(6, 1, 0.25), (8, 5, 0.5)])  # a quarter of such jobs never come
 
 
-def test_laws_have_bounds_and_a_new_case_is_a_legal_one():
-    assert SpreadDuration(1, 0.5).bounds(LAW, PUBLIC) == {"rounds": (0.0, 6.0), "share": (0.0, 1.0)}
-    assert SpreadDuration(1).bounds(LAW, replace(PUBLIC, max_duration=None))["rounds"] == (0.0, 5.0)
-    assert SpreadArrival(1).bounds(LAW, PUBLIC) == {"rounds": (0.0, 15.0), "share": (0.0, 1.0)}
-    assert ShiftArrival(1).bounds(LAW, PUBLIC) == {"rounds": (-15.0, 15.0)}
+def test_a_new_case_is_a_legal_one():
     for rounds in (-4, -5, 2):  # a case that there is, no round, and one too many
         with pytest.raises(InvalidReportError, match="expected a legal duration that the law does not have"):
             AddDuration(rounds, 0.5).report(LAW, PUBLIC)

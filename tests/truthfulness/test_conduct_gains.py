@@ -12,7 +12,6 @@ from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
 from marketsched.mechanisms import DeadlineValue, InvalidReportError, LinearValue, StatementOfWork
 from marketsched.mechanisms.auctions.first_come import FirstCome
-from marketsched.mechanisms.bid_price.bid_price import BidPrice
 from marketsched.mechanisms.registry import get_mechanism
 from marketsched.results.result import load
 from marketsched.results.views import parts_of_view
@@ -51,23 +50,6 @@ def test_a_delay_costs_what_the_curve_says_and_pays_where_prices_wait_for_nobody
     )
     assert rows["truth"].unique().tolist() == [2.0]  # it pays what the second rival would have been worth
     assert of(rows, "delay") == {"1 round": 8.0, "4 rounds": 8.0, "5 rounds": -2.0}
-
-
-@pytest.mark.slow
-def test_what_a_menu_says_of_a_delay_is_what_playing_it_brings(monkeypatch):
-    base = Scenario.from_dict({**MARKET, "workload": {**MARKET["workload"], "recurring_jobs": 60}})
-    jobs = [x.name for x in base.workload_of(4).jobs if x.arrival is not None][20:60:8]
-    found = []
-    for read_off in (True, False):
-        setup = base.setup(np.random.default_rng(np.random.SeedSequence(4)))
-        monkeypatch.setattr(BidPrice, "posts_menus_at_arrival", read_off)
-        found.append(of_all(play_conducts(setup, jobs, delays=(1, 2, 5, 9)).rows))
-    assert len(found[0]) == 20 and any(found[0].values())
-    assert found[0] == pytest.approx(found[1])
-
-
-def of_all(rows):
-    return {(row["job"], row["conduct"]): row["utility"] for row in rows if row["family"] == "delay"}
 
 
 def test_two_identities_find_nodes_one_after_the_other():

@@ -6,6 +6,7 @@ import pytest
 from marketsched.agents.job import Job
 from marketsched.agents.lies import ScaleValue
 from marketsched.mechanisms import DeadlineValue, StatementOfWork, get_mechanism
+from marketsched.truthfulness.conduct.all_jobs import AllJobs
 from marketsched.truthfulness.searches.betting import detectable, exceeds, lower_end, mean_interval
 from marketsched.truthfulness.searches.evaluation import Budget
 from marketsched.truthfulness.searches.joint_reports import joint_gains, joint_utility
@@ -13,6 +14,7 @@ from marketsched.truthfulness.situations.guarded_market import snapshot
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
 SIZES = {"capacity": 3, "horizon": 20, "max_delay": 15}
+TRUTH = AllJobs("", "")
 LIMITS = {"max_concurrency": 2, "max_duration": 6, "max_value": 10.0}
 
 
@@ -55,11 +57,12 @@ def test_lower_ends_hold_and_bets_that_learn_need_fewer_worlds():
 def test_joint_reports_are_played_for_all_jobs_of_an_owner():
     given = market("pay-as-bid")
     mine = [job for job in given.setup.jobs if job.owner == "owner 0"]
-    assert joint_utility(given, mine, {}) == pytest.approx(sum(given.outcomes[job.name].utility for job in mine))
-    assert joint_utility(given, mine, dict.fromkeys(job.name for job in mine)) == 0.0
+    assert joint_utility(given, mine, TRUTH) == pytest.approx(sum(given.outcomes[job.name].utility for job in mine))
+    assert joint_utility(given, mine, AllJobs("", "", withheld=tuple(job.name for job in mine))) == 0.0
     kept = snapshot(given.at_turn(mine[-2].name))  # the market as the owner's first job but one from the end finds it
-    for reports in ({}, {job.name: ScaleValue(0.5).report(job.truth, given.public) for job in mine[-2:]}):
-        assert joint_utility(given, mine[-2:], reports, kept) == pytest.approx(joint_utility(given, mine[-2:], reports))
+    halved = {job.name: ScaleValue(0.5).report(job.truth, given.public) for job in mine[-2:]}
+    for does in (TRUTH, AllJobs("", "", halved)):
+        assert joint_utility(given, mine[-2:], does, kept) == pytest.approx(joint_utility(given, mine[-2:], does))
     found = joint_gains(given, Budget(60, None))
     assert len(found) == 3
     assert found[0].gain > 0

@@ -69,32 +69,6 @@ def test_every_member_of_the_families_is_legal_or_refused_and_comes_back_from_ya
     assert len(kinds) >= 10
 
 
-@pytest.mark.parametrize("truth", [TRUTH, HIDDEN, CERTAIN], ids=["revealed", "hidden", "certain"])
-def test_at_its_neutral_point_every_misreport_is_the_truth_and_nowhere_else(truth):
-    for misreport in members(truth):
-        if not misreport.neutral:
-            continue  # it has no number by which it could come near the truth
-        nothing = misreport.with_values(misreport.neutral)
-        assert nothing.distance(truth, PUBLIC) == pytest.approx(0.0, abs=1e-12)
-        (statement,) = nothing.conduct(truth, truth, PUBLIC).statements
-        assert statement.round == truth.birth
-        assert statement.report == truth
-        assert statement.nodes == truth.concurrency
-        assert misreport.distance(truth, PUBLIC) > 0
-
-
-@pytest.mark.parametrize("truth", [TRUTH, HIDDEN, CERTAIN], ids=["revealed", "hidden", "certain"])
-def test_the_optimiser_may_go_to_both_ends_of_the_bounds(truth):
-    for misreport in members(truth):
-        for name, (low, high) in misreport.bounds(truth, PUBLIC).items():
-            assert low <= high
-            for value in (low, high):
-                try:
-                    misreport.with_values({name: value}).conduct(truth, truth, PUBLIC)
-                except InvalidReportError:
-                    pass  # for this truth; no other error
-
-
 def test_all_kinds_are_met_and_known_by_name():
     met = {m.kind for truth in (TRUTH, HIDDEN, CERTAIN) for m in members(truth)}
     cluster, jobs = tiny_market(0)

@@ -130,7 +130,7 @@ def certify_served(served: Served, truth: StatementOfWork, duration: int, setup:
         regret_upper=regret,
         regret_lower=regret,
         confidence=1.0,
-        witness=None,
+        witness="",
         report=None,
         regret_estimate=regret,
         truthful_utility=utility,

@@ -25,12 +25,14 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from marketsched.mechanisms.legal import Count, OpenShare, Whole, legal
+from marketsched.mechanisms.errors import InvalidParameterError
+from marketsched.mechanisms.legal import Amount, Count, Finite, OpenShare, Whole, legal
 
 HALVINGS = 50  # of an interval that is at most a few times as wide as the answer
 
@@ -85,6 +87,26 @@ def share_at_least(successes: int, trials: Count, confidence: OpenShare) -> floa
     if successes == 0:
         return 0.0
     return float(betaincinv(successes, trials - successes + 1, 1 - confidence))
+
+
+@legal
+def certify_population(bounds: Iterable[float], tolerance: Amount, confidence: float = 0.99) -> float:
+    """Return the share of owners that gain at most ``tolerance`` credits by any misreport, at least.
+
+    ``bounds`` are sure upper ends of the regrets of owners drawn at random, credits: each of them independently, or one
+    from each of as many equal parts of the population, as `certify_owners` draws them (no exceedance is no likelier
+    then). ``confidence``, in (0, 1), is that of the statement. If the bounds hold with probability c alone, an owner
+    whose gain is above the tolerance has a larger bound, or one that does not hold: 1 - c is to be taken off.
+
+    Examples
+    --------
+    >>> certify_population([0.0] * 459, tolerance=0.01) >= 0.99
+    True
+    """
+    found = [Finite("(-inf, inf)").check(f"bounds[{i}]", bound) for i, bound in enumerate(bounds)]
+    if not found:
+        raise InvalidParameterError("bounds is empty: expected at least one owner")
+    return share_at_least(sum(bound <= tolerance for bound in found), len(found), confidence)
 
 
 def _bounds(means: ArrayLike, distance: float, *, upper: bool) -> NDArray[np.float64]:

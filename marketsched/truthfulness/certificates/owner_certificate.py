@@ -50,7 +50,7 @@ from marketsched.truthfulness.certificates.regret import (
     regret_ceiling,
 )
 from marketsched.truthfulness.certificates.unchanged import changed_members
-from marketsched.truthfulness.certificates.witness import Witness, witness_of
+from marketsched.truthfulness.certificates.witness import words_of
 
 SAMPLES = 10_000  # fresh paths, by default
 NEGLIGIBLE = 1e-9  # of the owner's largest value: gains up to this are rounding
@@ -77,8 +77,8 @@ class Certificate:
         What ``report`` gains at least; 0 if no report is sure to gain.
     confidence : float
         Probability that both ends hold; 1 if failure probabilities were enumerated.
-    witness : Witness or None
-        The best response under the failure probabilities found; None if nothing beats the truth.
+    witness : str
+        The best response under the failure probabilities found, in words; empty if nothing beats the truth.
     report : StatementOfWork or None
         The lie behind ``regret_lower``.
     regret_estimate : float
@@ -98,7 +98,7 @@ class Certificate:
     regret_upper: float
     regret_lower: float
     confidence: float
-    witness: Witness | None
+    witness: str
     report: StatementOfWork | None
     regret_estimate: float
     truthful_utility: float
@@ -123,7 +123,7 @@ def certificate_row(job: Job, certificate: Certificate) -> dict[str, Any]:
         "regret_lower": certificate.regret_lower,
         "regret_estimate": certificate.regret_estimate,
         "regret_upper": certificate.regret_upper,
-        "witness": "" if certificate.witness is None else certificate.witness.words,
+        "witness": certificate.witness,
         "confidence": certificate.confidence,
     }
 
@@ -181,7 +181,7 @@ def certify(
     ...     max_duration=2, max_value=10.0, max_delay=6, epsilon=-0.5)
     >>> _ = market.submit("earlier", StatementOfWork(1, 1, TableValue({3: 10.0}), [(2, 1, 1.0)]))
     >>> found = certify(market, StatementOfWork(1, 1, TableValue({2: 10.0}), [(1, 1, 0.5, None), (1, 2, 0.5, None)]))
-    >>> found.regret_lower, found.regret_upper, found.witness.words
+    >>> found.regret_lower, found.regret_upper, found.witness
     (2.0, 2.0, 'declares 2 nodes instead of 1; the launch plan stays as it is')
     """
     samples = SAMPLES if samples is None else samples
@@ -278,7 +278,7 @@ def _certificate(
         regret_upper=upper,
         regret_lower=lower,
         confidence=confidence,
-        witness=witness_of(options, best) if best.gain > negligible_gain(options.truth) else None,
+        witness=words_of(options, best) if best.gain > negligible_gain(options.truth) else "",
         report=report,
         regret_estimate=best.gain,
         truthful_utility=float(options.truthful(utilities).sum()),

@@ -48,6 +48,7 @@ class AllJobs:
     parts: Mapping[str, Sequence[Statement]] = field(default_factory=dict)  # in place of a job
     late: Mapping[str, int] = field(default_factory=dict)  # rounds by which an arrival is later than it could be
     ghosts: Mapping[str, StatementOfWork] = field(default_factory=dict)  # come beside a job, and take as long
+    withheld: tuple[str, ...] = ()  # not submitted
     also: tuple[str, ...] = ()  # jobs of another owner whose utility counts as well
 
 

@@ -4,8 +4,7 @@ One market of true reports is played; for each owner examined, copies of it cont
 with everything else the same:
 
 * *delay*: the arrival is declared so many rounds late, under the same report (where that excludes such an
-  arrival, a mechanism may drop the job); where menus are posted at arrival what that brings is read off the
-  menu, whose best entry a job gets;
+  arrival, a mechanism may drop the job);
 * *split*: a job of c nodes is submitted by several identities, each with its share of nodes and value; the
   work is done, and worth anything, when all parts are;
 * *ghost*: a further job arrives before the own one, and runs and pays if it is started;
@@ -35,14 +34,12 @@ import numpy as np
 
 from marketsched.agents.conduct import Attempt
 from marketsched.agents.job import Job
-from marketsched.agents.loop import NEVER, Fate
+from marketsched.agents.loop import Fate
 from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.mechanisms.errors import InvalidParameterError, InvalidReportError
 from marketsched.mechanisms.mechanism import Event, EventKind
 from marketsched.mechanisms.sow import StatementOfWork
-from marketsched.truthfulness.certificates.arrival_certificate import best_entry_of
-from marketsched.truthfulness.certificates.menus import menu_of
 from marketsched.truthfulness.conduct.all_jobs import AllJobs, conducts_of_all, later
 from marketsched.truthfulness.conduct.conducts import FAMILIES, statements_of
 from marketsched.truthfulness.situations.guarded_market import GuardedMarket, Snapshot, snapshot
@@ -126,8 +123,11 @@ class _OneOwner(TrueOwners):
         self._left = self._attempt.over and not any(name in market.entries for name in self._names)
 
 
-class _Sums(TrueOwners):
-    """All others as before, but one owner does something with all of its jobs; the utility of those is added up."""
+class Sums(TrueOwners):
+    """All others as before, but one owner does something with all of its jobs; the utility of those is added up.
+
+    ``open_`` are the jobs that count; ``paid`` tells whether payments do.
+    """
 
     def __init__(
         self, setup: MarketSetup, born: Any, entered: int, does: AllJobs, open_: set[str], *, paid: bool = True
@@ -146,6 +146,8 @@ class _Sums(TrueOwners):
     def submit(self, job: Job, market: Any, place: int) -> None:
         """Submit one job; what the owner does with it, if it is the owner's."""
         does, account = self._does, self._does.accounts.get(job.name, job.owner)
+        if job.name in does.withheld:
+            return
         if job.name in does.ghosts:
             ghost = does.ghosts[job.name]
             fate = Fate(job.arrival, job.duration, job.signal)
@@ -266,14 +268,7 @@ class _Measured(TrueOwners):
         """Play later arrivals, from the round of the arrival on."""
         if job.name not in market.entries:
             return
-        revealed = job.signal == job.duration
-        by_menu = self._paid and revealed and market.mechanism.posts_menus_at_arrival
-        kept = _copied(market)
-        if by_menu:
-            found = _best_entries(job, kept, self._delays, self._setup, self._born)
-        else:
-            found = _delayed(job, kept, self._delays, self._setup, self._born, self._paid)
-        for k, utility in found:
+        for k, utility in _delayed(job, _copied(market), self._delays, self._setup, self._born, self._paid):
             self._note(job, "delay", f"{k} rounds" if k > 1 else "1 round", utility)
 
     def _play_past(self, job: Job, market: GuardedMarket, place: int) -> None:
@@ -285,43 +280,21 @@ class _Measured(TrueOwners):
             counted = {each.name for each in (*mine, *partner) if each in mine or each.name in does.also}
             before = sum(self._gains.worth.get(name, 0.0) for name in counted)  # of a partner that came earlier
             open_ = {n for n in counted if self.by_name[n].arrival is not None and n not in self._gone}
-            sums = _Sums(self._setup, self._born, place, does, open_, paid=self._paid)
+            sums = Sums(self._setup, self._born, place, does, open_, paid=self._paid)
             play(kept.copy(), sums, self._setup.horizon)
             self._note(job, does.family, does.words, before + sums.utility, whole=True, also=does.also)
 
 
 def _delayed(
-    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any, paid: bool = True
+    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any, paid: bool
 ) -> Iterator[tuple[int, float]]:
     """Play each later arrival until the job has left."""
     for k in delays:
         copy = kept.copy()
         copy.foretell({job.name: Fate((job.arrival or 0) + k, job.duration, job.signal)})
-        sums = _Sums(setup, born, ENTERED, AllJobs("delay", ""), {job.name}, paid=paid)
+        sums = Sums(setup, born, ENTERED, AllJobs("delay", ""), {job.name}, paid=paid)
         play(copy, sums, setup.horizon)
         yield k, sums.utility
-
-
-def _best_entries(
-    job: Job, kept: Snapshot, delays: Sequence[int], setup: MarketSetup, born: Any
-) -> Iterator[tuple[int, float]]:
-    """Read off the menu that each later arrival would face what it gets: the best entry, by the certificate."""
-    waiting = kept.copy()
-    waiting.foretell({job.name: NEVER})
-    entered = ENTERED
-    for k in range(1, max(delays, default=0) + 1):
-        if waiting.now >= setup.horizon:
-            yield from ((late, 0.0) for late in delays if late >= k)
-            return
-        play(waiting, TrueOwners(setup, born, entered), waiting.now)
-        entered = 0
-        if k in delays:
-            copy = _copied(waiting).copy()
-            copy.mechanism.keep_menus([job.name])
-            copy.foretell({job.name: Fate(copy.now, job.duration, job.signal)})
-            play(copy, TrueOwners(setup, born), copy.now)
-            menu = menu_of(copy, job.name)
-            yield k, 0.0 if menu is None else best_entry_of(menu, job.truth, job.duration, setup.public)[0]
 
 
 def _copied(market: GuardedMarket) -> Snapshot:

@@ -221,7 +221,7 @@ class Screening:
         best = self.found.best_counted
         try:
             while best is not None:
-                owner, numbers = best.owner, best.misreport.bounds(best.owner.truth, best.owner.public)
+                owner, numbers = best.owner, best.misreport.near()
                 before = best
                 for name, (low, high) in numbers.items():
                     for _ in range(ZOOMS):
