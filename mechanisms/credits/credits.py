@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,9 @@ class Credits(OnCredit):
         X: a job that has been regular for so many rounds takes nodes whatever that undoes; None: two hours.
     margin : float
         How early a job counts as late, as a part of its announced mean.
+    reserve : {"head", "none"}
+        Whether the first free job that does not fit keeps nodes (`service`, 3); with "none" narrow jobs may pass it for
+        ever.
     round_seconds : float, optional
         Length of a round; None: a quarter of an hour.
 
@@ -123,6 +126,7 @@ class Credits(OnCredit):
         start: Share = 0.5,
         patience: Annotated[int | None, Maybe(Whole(0))] = None,
         margin: Amount = 1.0,
+        reserve: Literal["head", "none"] = "head",
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **sizes: Any,
     ) -> None:
@@ -134,6 +138,7 @@ class Credits(OnCredit):
         self.turns = Turns(self.accounts, unit.kept(KEPT))
         self._upgrades: dict[JobId, list[Upgrade]] = {}  # until the name of the job is forgotten
         self.patience, self.margin = unit.whole(PATIENCE) if patience is None else patience, margin
+        self.reserve = reserve
         self.waits = Waits()
         self._present, self._usual = Rows(JOB), Usual(UNKNOWN * unit.rounds)
         self._offered, self._memory = OfferedLoad(self.capacity, unit.kept(KEPT)), Memory(Spans.of(unit))
@@ -338,7 +343,8 @@ class Credits(OnCredit):
         idle = self.capacity - self._used_nodes
         if idle:
             queue = self._free_queue()
-            found += [self._begin_run(row, now) for row in serve_free(present, now, idle, queue).tolist()]
+            begun = serve_free(present, now, idle, queue, self._usual.rounds, self.reserve == "head")
+            found += [self._begin_run(row, now) for row in begun.tolist()]
         rows = present.turn[: present.n]
         free_runs = rows[(present.jobs["since"][rows] == 0) & (present.jobs["start"][rows] > 0)]
         self.turns.count(present.jobs["owner"][free_runs], present.jobs["width"][free_runs])

@@ -9,7 +9,9 @@ r"""Nodes for a round: regular runs pay for it, regular jobs start in order of a
 
    with j' the regular jobs that wait behind it, e_i the rounds that run i has run, b = 1.5; or if it has been regular
    for X rounds. One that does not fit blocks no other.
-3. Free jobs are tried in the order of `turns`, and start where they fit; they take no nodes from anybody.
+3. Free jobs are tried in the order of `turns`, and start where they fit; they take no nodes from anybody. The first
+   that does not fit keeps the nodes that it will have first, if runs last as usual: free jobs behind it start on
+   others, or if they are usually over by then. Otherwise narrow ones would pass a wide one for ever.
 """
 
 from __future__ import annotations
@@ -45,10 +47,15 @@ def serve_regular(
     return taken[:n_taken], started[:n_started]
 
 
-def serve_free(present: Rows, now: int, idle: int, queue: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Start free jobs on idle nodes, in the order of ``queue`` (rows); return the rows of those that start."""
+def serve_free(
+    present: Rows, now: int, idle: int, queue: NDArray[np.int64], usual_rounds: NDArray[np.float64], reserves: bool
+) -> NDArray[np.int64]:
+    """Start free jobs on idle nodes, in the order of ``queue`` (rows); return the rows of those that start.
+
+    ``reserves``: for the first that does not fit; ``usual_rounds`` by band of widths.
+    """
     started = np.empty(queue.size, dtype=np.int64)
-    return started[: _free_kernel(present.jobs, queue, now, idle, started)]
+    return started[: _free_kernel(present.in_turn, queue, now, idle, usual_rounds, reserves, started)]
 
 
 @njit(cache=True)
@@ -153,15 +160,47 @@ def _regular_kernel(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _free_kernel(jobs, queue, now, idle, started):  # type: ignore[no-untyped-def]
-    start, width = jobs["start"], jobs["width"]
-    n_started = 0
+def _free_kernel(present, queue, now, idle, usual_rounds, reserves, started):  # type: ignore[no-untyped-def]
+    jobs, turn = present
+    start, width, band = jobs["start"], jobs["width"], jobs["band"]
+    n_started, reserved, left = 0, -1, 0
     for j in queue:
-        if width[j] <= idle:
-            start[j] = now
-            idle -= width[j]
-            started[n_started] = j
-            n_started += 1
-            if idle == 0:
-                break
+        if width[j] > idle:
+            if reserves and reserved < 0:
+                reserved, left = _reservation_kernel(jobs, turn, now, idle, width[j], usual_rounds)
+            continue
+        if 0 <= reserved < max(1.0, usual_rounds[band[j]]):
+            if width[j] > left:
+                continue
+            left -= width[j]
+        start[j] = now
+        idle -= width[j]
+        started[n_started] = j
+        n_started += 1
+        if idle == 0:
+            break
     return n_started
+
+
+@njit(cache=True)
+def _reservation_kernel(jobs, turn, now, idle, width, usual_rounds):  # type: ignore[no-untyped-def]
+    """Return after how many rounds so many nodes are usually idle, and how many more are then.
+
+    A run lasts as its band usually does, but half as long again as it has at least.
+    """
+    rest, nodes, n = np.empty(turn.size), np.empty(turn.size, np.int64), 0
+    for i in range(turn.size):
+        j = turn[i]
+        if jobs["start"][j] > 0 and jobs["state"][j] == 0:
+            ran = now - jobs["start"][j]
+            rest[n], nodes[n] = max(1.0, 0.5 * ran, usual_rounds[jobs["band"][j]] - ran), jobs["width"][j]
+            n += 1
+    order, i = np.argsort(rest[:n]), 0
+    while i < n and idle < width:
+        idle += nodes[order[i]]
+        i += 1
+    until = rest[order[i - 1]] if i else 0.0
+    while i < n and rest[order[i]] == until:
+        idle += nodes[order[i]]
+        i += 1
+    return until, max(0, idle - width)

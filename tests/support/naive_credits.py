@@ -66,7 +66,8 @@ class Job:
 
 
 class Market:
-    def __init__(self, nodes, shares, r, carry, start, patience, margin, longest, guests=None):
+    def __init__(self, nodes, shares, r, carry, start, patience, margin, longest, guests=None, reserve="head"):
+        self.reserve = reserve
         self.nodes, self.r, self.carry, self.patience, self.margin = nodes, r, carry, patience, margin
         self.shares, self.guests, self.longest, self.now = shares, guests, longest, 1
         self.owners = {name: Owner(0.0) for name in shares if name != guests}
@@ -369,7 +370,25 @@ class Market:
             return not owner.share, due, list(self.owners).index(job.owner), -job.important
 
         waiting = [job for job in self.jobs if job.regular is None and job.start is None]
-        return [self.begin(job) for job in sorted(waiting, key=turn) if job.width <= self.idle()]
+        begun, reserved, left = [], None, 0
+        for job in sorted(waiting, key=turn):
+            late = reserved is not None and max(1.0, self.usual(job.width)) > reserved
+            if job.width > self.idle():
+                if self.reserve == "head" and reserved is None:
+                    reserved, left = self.reservation(job.width)
+            elif not late or job.width <= left:
+                left -= job.width if late else 0
+                begun.append(self.begin(job))
+        return begun
+
+    def reservation(self, width):
+        """Return after how many rounds so many nodes are idle if runs last as usual, and how many more are then."""
+        ran = [(job, self.now - job.start) for job in self.jobs if job.start is not None]
+        ends = [(max(1.0, rounds / 2, self.usual(job.width) - rounds), job.width) for job, rounds in ran]
+        for end in sorted({end for end, _ in ends}):
+            idle = self.idle() + sum(nodes for when, nodes in ends if when <= end)
+            if idle >= width:
+                return end, idle - width
 
     def begin(self, job):
         if job.regular is None:

@@ -29,6 +29,7 @@ RULES = st.fixed_dictionaries(
         "start": st.sampled_from([0.0, 0.5, 1.0]),
         "patience": st.sampled_from([0, 2, 6, 40]),
         "margin": st.sampled_from([0.0, 1.0, 5.0]),
+        "reserve": st.sampled_from(["head", "none"]),
     }
 )
 
@@ -62,7 +63,7 @@ def markets(seed, n, nodes, horizon, max_delay, shares, rules, ranked=0.3):
     known = shares.get("shares") or dict.fromkeys(shares["owners"], 1)
     twin = naive_credits.Market(
         nodes, known, rules["income"], rules["carry_rounds"], rules["start"], rules["patience"], rules["margin"],
-        SIZES["max_duration"], guests=shares.get("newcomers"),
+        SIZES["max_duration"], guests=shares.get("newcomers"), reserve=rules.get("reserve", "head"),
     )  # fmt: skip
     return market, jobs, twin, twins, fates
 
