@@ -6,6 +6,9 @@ refused here, before anything is changed; who is served, and what it pays, is fo
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Any
+
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import is_hashable
@@ -14,8 +17,12 @@ from marketsched.mechanisms.mechanism import JobId, Mechanism
 from marketsched.mechanisms.sow import StatementOfWork
 
 
+def _size(name: str) -> Any:
+    return property(attrgetter(f"limits.{name}"))
+
+
 class Rounds(Mechanism):
-    """The rounds of one market, its announced limits, and the names of its jobs; they can be read, not set."""
+    """The rounds of one market, its sizes (`MarketLimits`), and the names of its jobs; they can be read, not set."""
 
     def __init__(self, limits: MarketLimits) -> None:
         self.limits = limits
@@ -30,35 +37,12 @@ class Rounds(Mechanism):
         """The current round; ``horizon + 1`` once the last one was cleared."""
         return self._round
 
-    @property
-    def horizon(self) -> int:  # type: ignore[override]
-        """T, the last round."""
-        return self.limits.horizon
-
-    @property
-    def capacity(self) -> int:
-        """C, nodes."""
-        return self.limits.capacity
-
-    @property
-    def max_concurrency(self) -> int:  # type: ignore[override]
-        """c_max, nodes."""
-        return self.limits.max_concurrency
-
-    @property
-    def max_duration(self) -> int:  # type: ignore[override]
-        """D_max, rounds."""
-        return self.limits.max_duration
-
-    @property
-    def max_value(self) -> float:  # type: ignore[override]
-        """V_max, credits."""
-        return self.limits.max_value
-
-    @property
-    def max_delay(self) -> int:
-        """S, rounds."""
-        return self.limits.max_delay
+    horizon: int = _size("horizon")
+    capacity: int = _size("capacity")
+    max_concurrency: int = _size("max_concurrency")
+    max_duration: int = _size("max_duration")
+    max_value: float = _size("max_value")
+    max_delay: int = _size("max_delay")
 
     def forget(self, job: JobId) -> None:
         """Let go of the name of a job that has left the market and will not be named again."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.round_auction import Bids, RoundAuction, Settlement
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Positive, Range, Share, legal
+from marketsched.mechanisms.legal import Count, Range, Share, legal
 from marketsched.mechanisms.mechanism import JobId, Standing
 
 VERSIONS = (2024, 2026)
@@ -161,24 +161,12 @@ class Armada(RoundAuction):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         version: Annotated[int, _Version()] = 2026,
         cutoff: Share = 0.9,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
+        **more: Any,
     ) -> None:
-        super().__init__(
-            capacity,
-            horizon,
-            max_concurrency=max_concurrency,
-            max_duration=max_duration,
-            max_value=max_value,
-            max_delay=max_delay,
-        )
+        super().__init__(*sizes, **more)
         self.version, self.cutoff = version, cutoff
         self._bids: dict[JobId, float] = {}  # of running jobs, credits per node-round
         self._bills: dict[JobId, float] = {}  # of running jobs, credits

@@ -21,8 +21,8 @@ from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.errors import EventError, InvalidReportError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import is_hashable
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.legal import Positive, is_hashable
+from marketsched.mechanisms.limits import MarketLimits, NodeCount, RoundCount
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, LaunchPlan, Offer
 from marketsched.mechanisms.rounds import Rounds
 from marketsched.mechanisms.sow import StatementOfWork
@@ -77,13 +77,13 @@ class ArrivalMarket(Rounds):
 
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
+        capacity: NodeCount,
+        horizon: RoundCount,
         *,
-        max_concurrency: int,
-        max_duration: int,
-        max_value: float,
-        max_delay: int,
+        max_concurrency: NodeCount,
+        max_duration: RoundCount,
+        max_value: Positive,
+        max_delay: RoundCount,
         stop_at_deadline: bool = False,
     ) -> None:
         super().__init__(MarketLimits(capacity, horizon, max_concurrency, max_duration, max_value, max_delay))

@@ -153,13 +153,7 @@ class BidPrice(KeptMenus):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
+        *sizes: Any,
         forecast: Literal["history", "laws"] = "history",
         laws: Iterable[StatementLaw] | None = None,
         history: Annotated[Any, AnyPast()] = None,
@@ -182,10 +176,9 @@ class BidPrice(KeptMenus):
         stop_at_loss: bool = False,
         signals: Signals = "durations",
         rng: np.random.Generator | int | None = None,
+        **more: Any,
     ) -> None:
-        sizes = {"max_concurrency": max_concurrency, "max_duration": max_duration, "max_delay": max_delay}
-        stops = stop_at_deadline or stop_at_loss
-        super().__init__(capacity, horizon, max_value=max_value, **sizes, stop_at_deadline=stops)
+        super().__init__(*sizes, stop_at_deadline=stop_at_deadline or stop_at_loss, **more)
         self.stop_at_loss = stop_at_loss
         state_promises(self, BidPrice, stop_at_deadline, stop_at_loss)
         check_sources(forecast, laws, history, self.limits)
@@ -195,20 +188,20 @@ class BidPrice(KeptMenus):
             source = FromHistory(in_rounds, 0 if history is None else history.rounds)
         else:
             last = self.limits.last_useful_completion
-            source = FromLaws(statement_laws(laws), scenarios, last, max_duration, np.random.default_rng(rng))
+            source = FromLaws(statement_laws(laws), scenarios, last, self.max_duration, np.random.default_rng(rng))
         self._order, self._bucket_seed, self._signals = hidden_order, bucket_seed, signals
         self._curves = [
             Curve(
                 source, Slack(slack, slack_gain, slack_ramp), capacity=self.capacity, horizon=self.horizon,
                 ahead=ahead, step=step, steps=source.steps if steps is None else steps,
-                tail=max_delay + max_duration if tail else 0,
+                tail=self.max_delay + self.max_duration if tail else 0,
                 returning=Returning() if recurring and source.samples_the_past else None,
             )
             for _ in range(buckets)
         ]  # fmt: skip
         self._bucket_of: dict[Hashable, int] = {}
         self._n_seen = 0  # arrivals, those of the history included
-        self._reach = max_delay + max_duration + ahead + 1  # rounds ahead that a step looks at
+        self._reach = self.max_delay + self.max_duration + ahead + 1  # rounds ahead that a step looks at
         self._free = np.zeros(0, dtype=np.int64)  # nodes not booked, by round
         self._keep_calendar()
         if history is not None:

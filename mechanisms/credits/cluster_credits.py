@@ -30,7 +30,7 @@ from marketsched.mechanisms.credits.pools import PoolPurses, PursesOf
 from marketsched.mechanisms.credits.purses import Purses
 from marketsched.mechanisms.credits.service import MOST_LOST
 from marketsched.mechanisms.credits.upgrades import Spans
-from marketsched.mechanisms.legal import Amount, Count, Finite, Maybe, PositiveShare, Share, Whole, legal
+from marketsched.mechanisms.legal import Amount, Finite, Maybe, PositiveShare, Share, Whole, legal
 from marketsched.mechanisms.mechanism import Event, JobClass, JobId, Standing
 from marketsched.mechanisms.offers.departures import UNKNOWN
 from marketsched.mechanisms.offers.rates import KEPT, OfferedLoad
@@ -92,9 +92,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
@@ -107,7 +105,7 @@ class ClusterCredits(NodesMarket[Present], OnCredit):
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **nodes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **nodes)
+        super().__init__(*sizes, **nodes)
         self.accounts = Accounts(shares, newcomers, owners)
         unit = Unit.of(round_seconds)
         carry = CARRY * unit.rounds if carry_rounds is None else carry_rounds

@@ -87,7 +87,7 @@ class Credits(OnCredit):
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
     >>> sizes = {"max_concurrency": 2, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
-    >>> market = Credits(2, 40, owners=["ann", "bob"], **sizes)
+    >>> market = Credits(2, 40, owners=["ann", "bob"], **more)
     >>> def come(name, owner, deadline):
     ...     law = [(market.round, 4, 1.0, None)]
     ...     plan = market.submit(name, StatementOfWork(market.round, 2, DeadlineValue(5.0, deadline), law), owner=owner)
@@ -115,9 +115,7 @@ class Credits(OnCredit):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
@@ -128,9 +126,9 @@ class Credits(OnCredit):
         margin: Amount = 1.0,
         reserve: Literal["head", "none"] = "head",
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
-        **sizes: Any,
+        **more: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **sizes)
+        super().__init__(*sizes, **more)
         self.accounts = Accounts(shares, newcomers, owners)
         unit = Unit.of(round_seconds)
         carry = CARRY * unit.rounds if carry_rounds is None else carry_rounds

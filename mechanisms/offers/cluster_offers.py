@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
-from marketsched.mechanisms.legal import Count, Finite, Maybe, Share, legal
+from marketsched.mechanisms.legal import Finite, Maybe, Share, legal
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId, Standing, Truthful
 from marketsched.mechanisms.offers.announced import cell_of, check_falling, preferred, usual_length
 from marketsched.mechanisms.offers.cluster_present import GROUPS, Offered, Way, offered_of, ways_of
@@ -115,15 +115,13 @@ class ClusterOffers(NodesMarket[Offered]):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         spare: bool = True,
         late_odds: Share = LATE_ODDS,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **nodes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **nodes)
+        super().__init__(*sizes, **nodes)
         self.takes_back = self._spare = spare
         self.unit = unit = Unit.of(round_seconds)
         self.learnt, self.usual = Odds(GROUPS, late_odds), UsualWork(UNKNOWN * unit.rounds)

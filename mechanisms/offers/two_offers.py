@@ -110,9 +110,7 @@ class TwoOffers(BidPrice):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         requeue: bool = True,
         spare: bool = True,
         counts_saved: bool = False,
@@ -121,7 +119,7 @@ class TwoOffers(BidPrice):
     ) -> None:
         if "hidden_order" in calendar:
             raise InvalidParameterError(place="hidden_order", value=calendar["hidden_order"], legal="nothing: no queue")
-        super().__init__(capacity, horizon, **calendar)
+        super().__init__(*sizes, **calendar)
         self.takes_back = spare
         self._requeue = requeue
         unit = Unit.of(calendar.get("round_seconds"))

@@ -33,12 +33,11 @@ from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Share, Whole, legal
-from marketsched.mechanisms.limits import MarketLimits
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
 from marketsched.mechanisms.promises import CHARGES_STOPS
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars
-from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.cluster_market import ClusterMarket
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.menus import ClusterMenu
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes
@@ -50,23 +49,20 @@ from marketsched.mechanisms.resources.prices import (
     window_of,
 )
 from marketsched.mechanisms.resources.service import Terms, book_favourite
-from marketsched.mechanisms.signals import Signals
 from marketsched.mechanisms.statement_law import StatementLaw, statement_laws
 
 STOPPED = "a run that outlasts its booking pays for the rounds that it held"
 GAIN_OF_ONE_POOL = 0.003  # of the slack rule, which does not suit several pools: some favourite is always taken
 
 
-class ClusterBidPrice(KeptMenus):
+class ClusterBidPrice(KeptMenus, ClusterMarket):
     """Menus at arrival on a cluster, at bid prices (see the module for the rules).
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        What is sold; None: ``capacity`` identical nodes, and jobs without shapes.
-    forecast, laws, history, lags, lag_hours, round_seconds, scenarios, step, signals, rng
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `ClusterMarket`.
+    forecast, laws, history, lags, lag_hours, round_seconds, scenarios, step, rng
         As of `BidPrice`.
     ahead : int, optional
         H: prices are made for the current round and H more. Starts behind them would be free, and so it is by default
@@ -106,7 +102,6 @@ class ClusterBidPrice(KeptMenus):
     (['start', 'start'], 'a100', 'v100')
     """
 
-    cluster: Cluster
     truthful: ClassVar[Truthful] = "ex post"
     truthful_hidden: ClassVar[Truthful] = "in expectation"
     standing: ClassVar[Standing] = Standing(
@@ -120,14 +115,7 @@ class ClusterBidPrice(KeptMenus):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
+        *sizes: Any,
         forecast: Literal["history", "laws"] = "history",
         laws: Iterable[StatementLaw] | None = None,
         history: Annotated[Any, AnyPast()] = None,
@@ -144,13 +132,10 @@ class ClusterBidPrice(KeptMenus):
         placement: Rule = "fgd",
         tail: bool | None = None,
         phi: Share = 0.0,
-        signals: Signals = "durations",
         rng: np.random.Generator | int | None = None,
+        **more: Any,
     ) -> None:
-        sizes = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)  # type: ignore[arg-type]
-        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)  # type: ignore[arg-type]
-        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
+        super().__init__(*sizes, **more)
         check_sources(forecast, laws, history, self.limits)
         past: PastLog | None = history
         source: ShapesForecast
@@ -163,14 +148,14 @@ class ClusterBidPrice(KeptMenus):
         goes_on = (laws is not None or past is not None) if tail is None else tail
         if slack_gain is None:
             slack_gain = GAIN_OF_ONE_POOL if self.cluster.layout.pool_size.size == 1 else 0.0
-        ahead = min(window_of(max_delay), LONGEST_WINDOW) if ahead is None else ahead
+        ahead = min(window_of(self.max_delay), LONGEST_WINDOW) if ahead is None else ahead
         self._prices = ClusterPrices(
-            source, Slack(slack, slack_gain, slack_ramp), self.cluster, horizon=horizon, ahead=ahead,
-            tail=max_duration if goes_on else 0, step=step, steps=steps,
+            source, Slack(slack, slack_gain, slack_ramp), self.cluster, horizon=self.horizon, ahead=ahead,
+            tail=self.max_duration if goes_on else 0, step=step, steps=steps,
         )  # fmt: skip
-        self._rule, self._phi, self._signals = placement, phi, signals
+        self._rule, self._phi = placement, phi
         self._types = TaskTypes(len(self.cluster.resources))
-        self._reach = max(max_delay + max_duration, ahead) + 1
+        self._reach = max(self.max_delay + self.max_duration, ahead) + 1
         self._calendars = Calendars(self.cluster, self._reach)
         self._known: dict[JobId, Known] = {}  # of this round's arrivals
         self._in_use = 0

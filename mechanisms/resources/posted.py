@@ -23,14 +23,12 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.curve import Slack
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.legal import Count, Positive, Range, Share, is_number, legal
+from marketsched.mechanisms.legal import Positive, Range, is_number, legal
 from marketsched.mechanisms.mechanism import Standing, Truthful
 from marketsched.mechanisms.resources.bid_price import ClusterBidPrice
 from marketsched.mechanisms.resources.calendars import Calendars
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.known import Known
-from marketsched.mechanisms.resources.placement import Rule
-from marketsched.mechanisms.signals import Signals
 
 
 class _Prices(Range[Any]):
@@ -94,20 +92,11 @@ class ClusterFirstCome(ClusterBidPrice):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         prices: Annotated[Any, _Prices()] = None,
-        placement: Rule = "fgd",
-        phi: Share = 0.0,
-        signals: Signals = "durations",
-        cluster: Cluster | None = None,
-        **sizes: Any,
+        **menus: Any,
     ) -> None:
-        super().__init__(
-            capacity, horizon, cluster=cluster, ahead=1, steps=1, placement=placement, phi=phi, signals=signals,
-            **sizes,
-        )  # fmt: skip
+        super().__init__(*sizes, ahead=1, steps=1, **menus)
         posted = _price_vector(prices or {}, self.cluster)
         self._prices = _Posted(posted, self._reach)  # type: ignore[assignment]  # stands in for learnt prices
 
@@ -140,21 +129,12 @@ class ClusterExponential(ClusterFirstCome):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         floor: Positive = 0.1,
         ceiling: Positive = 10_000.0,
-        placement: Rule = "fgd",
-        phi: Share = 0.0,
-        signals: Signals = "durations",
-        cluster: Cluster | None = None,
-        **sizes: Any,
+        **menus: Any,
     ) -> None:
-        super().__init__(
-            capacity, horizon, cluster=cluster, placement=placement, phi=phi, signals=signals,
-            **sizes,
-        )  # fmt: skip
+        super().__init__(*sizes, **menus)
         if floor > ceiling:
             raise InvalidParameterError(place="floor", value=floor, legal=f"at most the ceiling {ceiling!r}")
         self._floor, self._growth = float(floor), float(np.log(ceiling / floor))

@@ -26,7 +26,6 @@ from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Positive, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
 from marketsched.mechanisms.schedulers.fair_turns import FairTurns
 from marketsched.mechanisms.schedulers.multifactor import kept
@@ -80,21 +79,18 @@ class ClusterDominantShare(FairTurns):
         lie="a second account",
     )
 
-    cluster: Cluster
     places_all: ClassVar[bool] = True
 
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         half_life_hours: Positive = 168.0,
         round_seconds: float | None = None,
         **turns: Any,
     ) -> None:
         faded = kept(half_life_hours * HOUR_S, round_seconds or ROUND_S)  # of use, from a round to the next
-        super().__init__(capacity, horizon, round_seconds=round_seconds, **{"kept": faded, **turns})
+        super().__init__(*sizes, round_seconds=round_seconds, **{"kept": faded, **turns})
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
         self.turns.used = np.zeros((len(self.accounts), self._total.size))  # shares of the cluster, by owner
 

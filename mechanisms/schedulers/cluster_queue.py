@@ -24,19 +24,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.arrival_market import TOLERANCE, ArrivalMarket
+from marketsched.mechanisms.auctions.arrival_market import TOLERANCE
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Count, Positive, legal
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.legal import legal
 from marketsched.mechanisms.mechanism import JobId, Standing
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Calendars, Requests, Wanted
-from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.cluster_market import ClusterMarket
 from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.resources.placement import Rule, TaskTypes, place
 from marketsched.mechanisms.resources.shapes import Options
-from marketsched.mechanisms.signals import Signals
 
 Order = Literal["fifo", "density", "dominant-share"]
 
@@ -52,26 +50,21 @@ class _Waiting(NamedTuple):
     values: NDArray[np.float64]  # credits of completions in rounds arrival, arrival + 1, ..., and of later ones, 0
 
 
-class ClusterQueue(ArrivalMarket):
+class ClusterQueue(ClusterMarket):
     """A queue in front of a cluster (see the module).
 
     Parameters
     ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `ClusterMarket`.
     order : {"fifo", "density", "dominant-share"}
         The order of the queue.
     reserve : bool
         Whether the first job without room is held a later start.
     placement : {"first", "best", "worst", "fgd"}
         Which nodes a job gets (`marketsched.mechanisms.resources.placement`).
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
     """
 
-    cluster: Cluster
     free_of_charge: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
         "baseline", "no prices: welfare if every report were true", "true values, durations and shapes"
@@ -80,25 +73,15 @@ class ClusterQueue(ArrivalMarket):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
+        *sizes: Any,
         order: Order = "fifo",
         reserve: bool = False,
         placement: Rule = "best",
-        signals: Signals = "durations",
+        **more: Any,
     ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
-        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
-        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
-        self.order, self.reserve, self.placement, self._signals = order, reserve, placement, signals
-        self.calendars = Calendars(self.cluster, max_delay + max_duration + 1)
+        super().__init__(*sizes, **more)
+        self.order, self.reserve, self.placement = order, reserve, placement
+        self.calendars = Calendars(self.cluster, self.max_delay + self.max_duration + 1)
         self._types = TaskTypes(len(self.cluster.resources))
         self._total = np.maximum(self.cluster.layout.pool_size.sum(axis=0), 1)
         self._ways: dict[JobId, _Waiting] = {}

@@ -85,14 +85,12 @@ class EasyBackfill(NodesQueue):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         order: Order = "arrival",
         classes: Mapping[Any, Any] | None = None,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **queue)
+        super().__init__(*sizes, **queue)
         self._line = Line(order, self.max_duration, classes)
         self._keys: dict[JobId, int] = {}  # of the jobs that have arrived: smaller ones come first
         self.reserved: dict[JobId, int] = {}
@@ -150,5 +148,5 @@ class ConservativeBackfill(EasyBackfill):
         "wall times in the reports",
     )
 
-    def __init__(self, capacity: int, horizon: int, *, reserve: Reserve = "all", **queue: Any) -> None:
-        super().__init__(capacity, horizon, reserve=reserve, **queue)
+    def __init__(self, *sizes: Any, reserve: Reserve = "all", **queue: Any) -> None:
+        super().__init__(*sizes, reserve=reserve, **queue)

@@ -88,9 +88,7 @@ class FairShare(OrderedQueue):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         rule: Annotated[str, Named(RULES)] = "classic",
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
@@ -106,7 +104,7 @@ class FairShare(OrderedQueue):
         round_seconds: float | None = None,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, round_seconds=round_seconds, **queue)
+        super().__init__(*sizes, round_seconds=round_seconds, **queue)
         self.rule, self.tree = rule, ShareTree(shares, newcomers)
         self.weights = (weight_age, weight_fair_share, weight_size, weight_qos)
         self.favor_small, self.by_reservation = favor_small, by_reservation

@@ -80,16 +80,14 @@ class FairTurns(NodesQueue, BySharesMarket):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         shares: Mapping[str, Any] | None = None,
         newcomers: str = "",
         owners: Iterable[Hashable] | None = None,
         kept: PositiveShare | None = None,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **queue)
+        super().__init__(*sizes, **queue)
         self.accounts = Accounts(shares, newcomers, owners)
         self.turns = Turns(self.accounts, self.unit.kept(KEPT) if kept is None else kept)
         self._of: dict[Hashable, tuple[int, float]] = {}  # of present jobs: the owner's number, and the importance

@@ -67,15 +67,13 @@ class LargestValueFirst(QueueScheduler):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         preempt: bool = True,
         ratio: Positive = 2.0,
         most_preemptions: Natural | None = None,
-        **sizes: Any,
+        **more: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **sizes)
+        super().__init__(*sizes, **more)
         self.preempt, self.ratio, self.most_preemptions = preempt, ratio, most_preemptions
         self.takes_back = preempt
         self._held: dict[JobId, tuple[float, float]] = {}  # of running jobs: value, and value per node-round

@@ -12,54 +12,24 @@ from typing import Any, Generic, TypeVar
 
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Count, Positive, is_hashable, legal
-from marketsched.mechanisms.limits import MarketLimits
+from marketsched.mechanisms.legal import is_hashable
 from marketsched.mechanisms.mechanism import Event, EventKind, JobId
 from marketsched.mechanisms.resources.bookings import Booking
 from marketsched.mechanisms.resources.calendars import Placed
-from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.cluster_market import ClusterMarket
 from marketsched.mechanisms.resources.known import Known, known_at_arrival
 from marketsched.mechanisms.resources.nodes import Nodes
 from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
 from marketsched.mechanisms.schedulers.node_jobs import NodeJob
-from marketsched.mechanisms.signals import Signals
 
 J = TypeVar("J", bound=NodeJob)
 
 
-class NodesMarket(AdvanceMarket, Generic[J]):
-    """What such markets share.
+class NodesMarket(ClusterMarket, AdvanceMarket, Generic[J]):
+    """What such markets share; parameters as of `ClusterMarket`."""
 
-    Parameters
-    ----------
-    capacity, horizon, max_concurrency, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`; ``max_concurrency`` is the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes.
-    """
-
-    cluster: Cluster
-
-    @legal
-    def __init__(
-        self,
-        capacity: Count,
-        horizon: Count,
-        *,
-        max_concurrency: Count,
-        max_duration: Count,
-        max_value: Positive,
-        max_delay: Count,
-        cluster: Cluster | None = None,
-        signals: Signals = "durations",
-    ) -> None:
-        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
-        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
-        self.limits = MarketLimits(capacity, horizon, max_concurrency, cluster=cluster, **sizes)
-        self.cluster = Cluster.of_nodes(capacity) if cluster is None else cluster
-        self._signals = signals
+    def __init__(self, *sizes: Any, **more: Any) -> None:
+        super().__init__(*sizes, **more)
         self.nodes = Nodes(self.cluster)
         self._present: dict[JobId, J] = {}  # in order of arrival
         self._turn = 0

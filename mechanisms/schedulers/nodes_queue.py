@@ -8,38 +8,29 @@ good options the one that leaves least over is taken, and none with which even t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.resources.bookings import Booking
-from marketsched.mechanisms.resources.cluster import Cluster
+from marketsched.mechanisms.resources.cluster_market import ClusterMarket
 from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.schedulers.node_jobs import WallJob, wall_job_of
 from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
 from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
-from marketsched.mechanisms.signals import Signals
 
 FIXED = ("kill", "grace", "drop_hopeless", "stop_at_deadline", "most_overtaken")  # not to be chosen on nodes
 
 
-class NodesQueue(OrderedQueue):
+class NodesQueue(OrderedQueue, ClusterMarket):
     """An `OrderedQueue` that also plays on a cluster, where durations may be hidden (see the module).
 
     Parameters
     ----------
-    capacity, horizon, max_duration, max_value, max_delay
-        The sizes of the market, as `MarketLimits`.
-    max_concurrency : int
-        The most nodes of a job; on a cluster the most tasks of a shape.
-    cluster : Cluster, optional
-        The nodes; None: ``capacity`` identical ones, and jobs without shapes.
-    signals : {"durations", "labels"}
-        What a whole number means that is seen of a statement without shapes, where those are placed on nodes.
+    capacity, horizon, max_concurrency, max_duration, max_value, max_delay, cluster, signals
+        As of `ClusterMarket`.
     reserve
         As of `OrderedQueue`; on a cluster ``head`` or ``none``.
     kill, grace, drop_hopeless, stop_at_deadline, most_overtaken, round_seconds
@@ -48,26 +39,13 @@ class NodesQueue(OrderedQueue):
 
     places_all: ClassVar[bool] = False  # whether identical nodes are a cluster of one kind, too
 
-    @legal
-    def __init__(
-        self,
-        capacity: Count,
-        horizon: Count,
-        *,
-        max_concurrency: Count,
-        cluster: Cluster | None = None,
-        signals: Signals = "durations",
-        **queue: Any,
-    ) -> None:
-        placed = self.places_all or cluster is not None
-        most = min(max_concurrency, capacity) if placed else max_concurrency
-        super().__init__(capacity, horizon, max_concurrency=most, **queue)
-        self.limits, self._signals = replace(self.limits, max_concurrency=max_concurrency, cluster=cluster), signals
+    def __init__(self, *sizes: Any, **queue: Any) -> None:
+        super().__init__(*sizes, **queue)
         self._there: dict[JobId, WallJob] = {}  # jobs that came to nodes
         self._turn = 0
-        self.nodes = WallNodes(cluster or Cluster.of_nodes(capacity)) if placed else None
-        if self.nodes is not None:
-            self.cluster = self.nodes.cluster
+        placed = self.places_all or self.limits.cluster is not None
+        self.nodes = WallNodes(self.cluster) if placed else None
+        if placed:
             wrong = [name for name in FIXED if name in queue] + ["reserve"] * (self.reserve not in ("head", "none"))
             for name in wrong:
                 legal = "head or none on a cluster" if name == "reserve" else "nothing on a cluster"

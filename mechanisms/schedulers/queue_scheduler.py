@@ -51,17 +51,15 @@ class QueueScheduler(ArrivalMarket):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         kill: bool = False,
         grace: Natural | None = None,
         drop_hopeless: bool = True,
         stop_at_deadline: bool = True,
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
-        **sizes: Any,
+        **more: Any,
     ) -> None:
-        super().__init__(capacity, horizon, stop_at_deadline=stop_at_deadline, **sizes)
+        super().__init__(*sizes, stop_at_deadline=stop_at_deadline, **more)
         self.kill, self.drop_hopeless, self.unit = kill, drop_hopeless, Unit.of(round_seconds)
         self.grace = self.unit.whole(1) if grace is None else grace
 
@@ -97,14 +95,12 @@ class OrderedQueue(QueueScheduler):
     @legal
     def __init__(
         self,
-        capacity: int,
-        horizon: int,
-        *,
+        *sizes: Any,
         reserve: Reserve = "head",
         most_overtaken: Positive | None = None,
         **queue: Any,
     ) -> None:
-        super().__init__(capacity, horizon, **queue)
+        super().__init__(*sizes, **queue)
         self.reserve = reserve
         self._most = None if most_overtaken is None else math.ceil(4 * most_overtaken * self.unit.rounds)
         self._overtaken: Counter[JobId] = Counter()  # rounds, of jobs that wait

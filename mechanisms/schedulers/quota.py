@@ -20,9 +20,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.errors import InvalidParameterError, shortened
-from marketsched.mechanisms.legal import Amount, Count, legal
+from marketsched.mechanisms.legal import Amount, legal
 from marketsched.mechanisms.mechanism import JobId, Standing
-from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.schedulers.fair_share import HOUR_S, ROUND_S
 from marketsched.mechanisms.schedulers.node_jobs import WallJob
 from marketsched.mechanisms.schedulers.nodes_queue import NodesQueue
@@ -85,7 +84,6 @@ class Quota(NodesQueue):
     [('requeue', 'B'), ('start', 'C')]
     """
 
-    cluster: Cluster
     takes_back = True
     places_all: ClassVar[bool] = True
     standing: ClassVar[Standing] = Standing(
@@ -98,9 +96,7 @@ class Quota(NodesQueue):
     @legal
     def __init__(
         self,
-        capacity: Count,
-        horizon: Count,
-        *,
+        *sizes: Any,
         queues: Mapping[str, Any] | None = None,
         cohorts: Mapping[str, Any] | None = None,
         others: str = "",
@@ -111,7 +107,7 @@ class Quota(NodesQueue):
         round_seconds: float | None = None,
         **nodes: Any,
     ) -> None:
-        super().__init__(capacity, horizon, reserve=reserve, round_seconds=round_seconds, **nodes)
+        super().__init__(*sizes, reserve=reserve, round_seconds=round_seconds, **nodes)
         tables = {} if queues is None else queues
         if not isinstance(tables, Mapping):
             raise InvalidParameterError(place="queues", value=queues, legal="tables by name; a file in scenarios alone")
