@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from marketsched.config.named_mechanisms import NamedMechanism
 from marketsched.mechanisms.errors import MarketschedError
@@ -53,13 +53,12 @@ def screened_at_hand(
     plan: Plan,
     purse: Purse,
     errors: list[str],
-    menus: Callable[[], bool],
+    menus: bool,
     ahead: PlaysAhead,
 ) -> Screened | None:
     """Play single lies of many owners in the market of the audit's seed; None: there is none.
 
-    ``menus`` is called when the market stands, before
-    the first play, and says whether payments are compared with menus at arrival, on which certificates rest.
+    ``menus`` tells whether payments are compared with menus at arrival, on which certificates rest.
     """
     what = f"{entrant.label}: lies in the market at hand"
     if market is None:

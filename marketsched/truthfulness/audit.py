@@ -36,7 +36,7 @@ from marketsched.truthfulness.audit_findings import MechanismAudit
 from marketsched.truthfulness.audit_result import Audit
 from marketsched.truthfulness.certificates.arrival_certificate import MENU_LIES
 from marketsched.truthfulness.certificates.bands import certify_population
-from marketsched.truthfulness.certifying import Certified, certificates
+from marketsched.truthfulness.certifying import Certified, make_certificates
 from marketsched.truthfulness.checks.checks import CALL_SECONDS
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.plan import FEWEST_PLAYS, PLAYS, Plan, Progress, Purse
@@ -208,15 +208,8 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     ahead = plays_ahead(entrant, plan)
     interrupted = False
     try:
-        with certificates(entrant, plan) as made:
-
-            def menus() -> bool:
-                nonlocal certified
-                certified = made()
-                return certified.menus
-
-            screened = screened_at_hand(entrant, market, plan, purse, errors, menus, ahead)
-            certified = made()
+        certified = make_certificates(entrant, plan)
+        screened = screened_at_hand(entrant, market, plan, purse, errors, certified.menus, ahead)
         if screened is None or screened.best_counted is None:
             if market is not None and len(certified.table) and not certified.menus:
                 market.alone = True  # later jobs never matter to an owner under LIFO

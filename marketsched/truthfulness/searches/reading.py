@@ -14,8 +14,8 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ EACH = 24  # candidates of one owner at a time
 POINTS = 12  # that candidates of one owner are made from
 MOST_STEPS = 6  # of a value curve
 WAITS = (0.5, 0.25, 0.75)  # of the rounds between birth and deadline, after which a job says it is worth something
-AT_ONCE = 4  # owners whose candidates workers play ahead; what is found does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +128,6 @@ def _waits(truth: StatementOfWork) -> list[Point]:
     return [replace(point, first=first) for first in dict.fromkeys(firsts) if first > truth.birth]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The plays to make of one owner; ``state`` is that of the random stream after they were made."""
-
-    owner: OwnerAtHand
-    points: deque[Point]
-    begin: Point
-    notes: Notes
-    candidates: list[Point]
-    state: Any
-
-
 class Reading:
     """The search in one market at hand: owners of ``screening``, which counts plays and keeps what gains, in turn."""
 
@@ -152,7 +139,6 @@ class Reading:
         self._known: set[tuple[str, str, float]] = set()  # comparisons that were met
         self._tried: set[tuple[str, Point]] = set()
         self._made: dict[tuple[str, Point], Captured] = {}  # plays of captured numbers, not yet counted
-        self._at_once = 1 if screening.ahead is None or not screening.ahead.on else AT_ONCE
         self.captures = True  # until the mechanism refuses captured numbers
 
     def run(self, enough: int = 1) -> None:
@@ -161,36 +147,34 @@ class Reading:
         broken = idle = 0
         try:
             while owners and broken < enough and idle <= len(owners):  # else no report that could be made is legal
-                with_notes, spent = self.captures, self._screening.budget.plays
-                for look in self._looks([*islice(owners, self._at_once)]):
-                    owners.rotate(-1)  # its turn comes again
-                    gains = self._play_all(look)
-                    if gains:
-                        self._screening.own_laws(gains)
-                        broken += self._screening.found.best_counted is not None
-                    if broken >= enough or self.captures is not with_notes:
-                        self._rng.bit_generator.state = look.state  # what follows is begun anew
-                        break
+                spent = self._screening.budget.plays
+                owners.rotate(-1)  # its turn comes again
+                gains = self._look(*owners[-1])
+                if gains:
+                    self._screening.own_laws(gains)
+                    broken += self._screening.found.best_counted is not None
                 idle = 0 if self._screening.budget.plays > spent else idle + 1
         except BudgetSpent:
             pass
         self._screening.found.plays = self._screening.budget.plays
 
-    def _looks(self, owners: Sequence[tuple[OwnerAtHand, deque[Point]]]) -> list[Look]:
-        """Return what is to be played of these owners, which workers play first; looks do not depend on each other."""
-        begins = [(owner, points[0]) for owner, points in owners]
+    def _look(self, owner: OwnerAtHand, points: deque[Point]) -> list[Gain]:
+        """Play reports of one owner that are made from the first of its points; return what gains."""
+        begin, notes = points[0], Notes()
+        points.rotate(-1)  # it comes again, with other numbers left to chance
         if self.captures:
-            self._make_captured(begins)
-        found = []
-        for (owner, points), (_, begin) in zip(owners, begins, strict=True):
-            notes = self._begun(owner, begin).notes if self.captures else Notes()
-            candidates = self._candidates(owner, begin, notes)
-            found.append(Look(owner, points, begin, notes, candidates, self._rng.bit_generator.state))
-        each = [(look.owner, point) for look in found for point in look.candidates]
-        if self.captures:
-            self._make_captured(each)
-        else:
-            self._make_plain(each)
+            notes = self._captured(owner, begin).notes
+            self._meets(notes)
+        candidates = self._candidates(owner, begin, notes)
+        self._play_ahead(owner, candidates)
+        found: list[Gain] = []
+        for point in candidates:
+            self._tried.add((owner.name, point))
+            gain, met = self._play(owner, point)
+            if gain is not None and gain.gain > 0:
+                found.append(gain)
+            if met and len(points) < POINTS:
+                points.appendleft(point)
         return found
 
     def _candidates(self, owner: OwnerAtHand, begin: Point, notes: Notes) -> list[Point]:
@@ -203,45 +187,19 @@ class Reading:
         waits = _waits(owner.truth) if begin == Point.of(owner.truth) else []
         return [p for p in dict.fromkeys(waits + chance + candidates) if (owner.name, p) not in self._tried][:EACH]
 
-    def _make_captured(self, asked: Sequence[tuple[OwnerAtHand, Point]]) -> None:
-        """Have workers play captured numbers."""
+    def _play_ahead(self, owner: OwnerAtHand, points: Sequence[Point]) -> None:
+        """Have workers play these reports: captured numbers, or the reports as they are."""
         ahead, screening = self._screening.ahead, self._screening
-        if ahead is not None and not screening.budget.out_of_time:
-            legal = [(owner, point) for owner, point in asked if _legal(owner, point)]
-            items = [(owner.name, point) for owner, point in legal][: screening.budget.plays_left]
+        if ahead is None or not ahead.on or screening.budget.out_of_time:
+            return
+        legal = [point for point in points if _legal(owner, point)]
+        if self.captures:
+            items = [(owner.name, point) for point in legal][: screening.budget.plays_left]
             made = ahead.many(captured_at, items, screening.budget, settles=screening.found.market.settles)
             self._made.update({item: found for item, found in made if isinstance(found, Captured)})
-
-    def _make_plain(self, asked: Sequence[tuple[OwnerAtHand, Point]]) -> None:
-        """Have workers play the reports as they are."""
-        if self._screening.ahead is not None and not self._screening.budget.out_of_time:
-            legal = [(owner, point) for owner, point in asked if _legal(owner, point)]
-            plays = [(owner, Asked(owner.name, FixedReport(point.report(owner.truth)))) for owner, point in legal]
-            self._screening.ahead.plays(self._screening.found.market, plays, self._screening.budget)
-
-    def _play_all(self, look: Look) -> list[Gain]:
-        """Play the candidates of one owner; return what gains."""
-        owner, points = look.owner, look.points
-        points.rotate(-1)  # it comes again, with other numbers left to chance
-        if self.captures:
-            self._captured(owner, look.begin)
-            self._meets(look.notes)
-        found: list[Gain] = []
-        for point in look.candidates:
-            self._tried.add((owner.name, point))
-            gain, met = self._play(owner, point)
-            if gain is not None and gain.gain > 0:
-                found.append(gain)
-            if met and len(points) < POINTS:
-                points.appendleft(point)
-        return found
-
-    def _begun(self, owner: OwnerAtHand, point: Point) -> Captured:
-        """Return what captured numbers show where a look begins; it is counted when the look is played."""
-        key = (owner.name, point)
-        if key not in self._made:
-            self._made[key] = captured_play(owner, point) if _legal(owner, point) else Captured()
-        return self._made[key]
+        else:
+            plays = [(owner, Asked(owner.name, FixedReport(point.report(owner.truth)))) for point in legal]
+            ahead.plays(screening.found.market, plays, screening.budget)
 
     def _captured(self, owner: OwnerAtHand, point: Point) -> Captured:
         """Play captured numbers, or look up what workers have played."""

@@ -44,7 +44,7 @@ class Screening:
 
     ``tell`` is called with the share that is done. With ``menus`` what a job pays under each lie is compared with the
     menu at arrival that its truth faces, counted as one more play per owner, though one play shows the menus of all of
-    them; a function is called when it has to be known. ``ahead`` makes plays in advance; None: nothing does.
+    them. ``ahead`` makes plays in advance; None: nothing does.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Screening:
         market: MarketAtHand,
         budget: Budget,
         tell: Callable[[float], None],
-        menus: bool | Callable[[], bool] = False,
+        menus: bool = False,
         ahead: PlaysAhead | None = None,
     ) -> None:
         self.found = Screened(market)
@@ -70,8 +70,6 @@ class Screening:
         self.found.owners = sorted(found, key=lambda owner: order[owner.name])
         if self.ahead is not None:
             self.ahead.keep_at_turns(market, found)
-        if callable(self._menus):
-            self._menus = self._menus()
         now = "the lies about shapes"
         try:
             for place in range(SHAPE_LIES):  # of each family before the lies that all markets have
