@@ -43,18 +43,9 @@ class Frame:
 
 
 class Player:
-    """Plays markets of one scenario.
+    """Plays markets of one scenario, which ``settings`` change, at first; ``data`` is the folder of recorded traces.
 
-    Parameters
-    ----------
-    base : Scenario
-        The scenario that the settings change.
-    settings : Settings
-        Of the first market.
-    show : function of Frame
-        Called from a thread, never from two at once, whenever there is something to see.
-    data : path, optional
-        Folder of recorded traces.
+    ``show`` is called from a thread, never from two at once, whenever there is something to see.
     """
 
     def __init__(

@@ -72,16 +72,7 @@ def first_form(scenario: Scenario, seed: int) -> Form:
 
 
 def read_form(form: Mapping[str, str]) -> tuple[Settings | None, dict[str, str]]:
-    """Return the settings, None if a control has an illegal value; and by control its legal values.
-
-    Examples
-    --------
-    >>> form = first_form(Scenario.load("synthetic-pipelines"), seed=0)
-    >>> read_form(form)[0].mechanism
-    'posted-price'
-    >>> read_form({**form, "liars": "150"})
-    (None, {'liars': "'150': expected less than or equal to 100"})
-    """
+    """Return the settings, None if a control has an illegal value; and by control its legal values."""
     texts = {control: str(form.get(control) or "").strip() or None for control in Settings.model_fields}
     try:
         return Settings.model_validate(texts), {}

@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +42,7 @@ TokenOption = Annotated[
     Path | None,
     typer.Option("--token-file", help="Holds the token (default: MARKETSCHED_TOKEN_FILE).", show_default=False),
 ]
+OF_ALL = (("url", UrlOption), ("token_file", TokenOption))  # options of every command of a client
 DatabaseOption = Annotated[
     str, typer.Option("--db", help="An SQLite file, or a URL such as postgresql://user@host/name.")
 ]
@@ -52,7 +55,28 @@ CheckpointOption = Annotated[
     str | None,
     typer.Option("--checkpoint", help="Rounds, or such as '30 min', after which work is saved.", show_default=False),
 ]
+JobArgument = Annotated[str, typer.Argument(help="As submit printed it.")]
 SowArgument = Annotated[Path, typer.Argument(help="Statement of work, YAML or JSON.", show_default=False)]
+
+
+def client_command(**settings: Any) -> Callable[[Callable[..., None]], None]:
+    """Return a decorator that lists a function of a client as a command, which takes the service and token, too."""
+
+    def listed(function: Callable[..., None]) -> None:
+        @wraps(function)
+        def command(url: str | None, token_file: Path | None, **given: Any) -> None:
+            with live_errors(), live_client(url, token_file) as client:
+                function(client, **given)
+
+        del function.__annotations__["client"]  # a class of the extra `live`, for type checkers alone
+        own = [*signature(function, eval_str=True).parameters.values()][1:]
+        of_all = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in OF_ALL]
+        taken = [*(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own), *of_all]
+        command.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in taken}
+        live_app.command(**settings)(command)
+
+    return listed
 
 
 @live_app.command()
@@ -130,8 +154,9 @@ def serve(
             signal.signal(each, signal.SIG_IGN)
 
 
-@live_app.command()
+@client_command()
 def owner(
+    client: LiveClient,
     name: Annotated[str | None, typer.Argument(help="Left out: list all.", show_default=False)] = None,
     role: Annotated[str, typer.Option(help="owner, operator or reader.")] = "owner",
     deposit: Annotated[float, typer.Option(help="Credits.", min=0.0)] = 0.0,
@@ -156,11 +181,9 @@ def owner(
     ] = "",
     renew: Annotated[bool, typer.Option("--renew", help="Make a new token of one that is there.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all its tokens.")] = False,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Create an owner and print the token. Or deposit to, share with, renew or revoke one that is there."""
-    with live_errors(), live_client(url, token_file) as client, _token_file(out) as write:
+    with _token_file(out) as write:
         given = {
             "--deposit": deposit > 0, "--limit": limit is not None, "--group": group is not None,
             "--share": share is not None, "--account": account != "", "--renew": renew, "--revoke": revoke,
@@ -212,25 +235,24 @@ def _only(given: Mapping[str, bool], what: str, *legal: str) -> None:
         )
 
 
-@live_app.command(no_args_is_help=True)
+@client_command(no_args_is_help=True)
 def quote(
+    client: LiveClient,
     sow: SowArgument,
     patience: PatienceOption = None,
     checkpoint: CheckpointOption = None,
     owner: OwnerOption = None,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Print what a submission would get now. Plan, prices and failure probabilities; nothing is changed."""
-    with live_errors(), live_client(url, token_file) as client:
-        answer = client.quote(live_statement(sow, client, patience, checkpoint), owner=owner)
-        print_answer(answer)
-        if "in_words" in answer:
-            typer.echo(answer["in_words"])
+    answer = client.quote(live_statement(sow, client, patience, checkpoint), owner=owner)
+    print_answer(answer)
+    if "in_words" in answer:
+        typer.echo(answer["in_words"])
 
 
-@live_app.command(no_args_is_help=True)
+@client_command(no_args_is_help=True)
 def submit(
+    client: LiveClient,
     sow: SowArgument,
     name: Annotated[str | None, typer.Option(help="Of the job, behind the owner's.", show_default=False)] = None,
     key: Annotated[
@@ -239,17 +261,15 @@ def submit(
     patience: PatienceOption = None,
     checkpoint: CheckpointOption = None,
     owner: OwnerOption = None,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Submit a statement of work; print the job and its plan."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.submit(live_statement(sow, client, patience, checkpoint), name=name, owner=owner, key=key))
+    print_answer(client.submit(live_statement(sow, client, patience, checkpoint), name=name, owner=owner, key=key))
 
 
-@live_app.command(no_args_is_help=True)
+@client_command(no_args_is_help=True)
 def arrive(
-    job: Annotated[str, typer.Argument(help="As submit printed it.")],
+    client: LiveClient,
+    job: JobArgument,
     signal: Annotated[
         str | None,
         typer.Option(help="What is seen at arrival, as JSON: a duration in rounds, say.", show_default=False),
@@ -257,97 +277,80 @@ def arrive(
     unannounced: Annotated[
         bool, typer.Option("--unannounced", help="Report a signal that was not announced; the job pays the fee.")
     ] = False,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Report that a job is ready. Exits with 1 if it is not let in as announced."""
-    with live_errors(), live_client(url, token_file) as client:
-        said = {} if signal is None else {"signal": _signal(signal)}
-        if said and not unannounced:
-            _check_announced(said["signal"], client.job(job))
-        answer = client.arrive(job, **said)
-        print_answer(answer)
-        if answer["reason"]:
-            stop(f"{job}: {answer['reason']}", REPORTED)
+    said = {} if signal is None else {"signal": _signal(signal)}
+    if said and not unannounced:
+        _check_announced(said["signal"], client.job(job))
+    answer = client.arrive(job, **said)
+    print_answer(answer)
+    if answer["reason"]:
+        stop(f"{job}: {answer['reason']}", REPORTED)
 
 
-@live_app.command(no_args_is_help=True)
+@client_command(no_args_is_help=True)
 def complete(
-    job: Annotated[str, typer.Argument(help="As submit printed it.")],
+    client: LiveClient,
+    job: JobArgument,
     outcome: Annotated[str, typer.Option(help="done, failed or node-failed; the last one is not charged.")] = "done",
     exit_code: Annotated[int | None, typer.Option(help="Of its script.", show_default=False)] = None,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Report that a running job ended in the round cleared last. For operators."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.complete(job, outcome=outcome, exit_code=exit_code))
+    print_answer(client.complete(job, outcome=outcome, exit_code=exit_code))
 
 
-@live_app.command(no_args_is_help=True)
-def cancel(
-    job: Annotated[str, typer.Argument(help="As submit printed it.")],
-    url: UrlOption = None,
-    token_file: TokenOption = None,
-) -> None:
+@client_command(no_args_is_help=True)
+def cancel(client: LiveClient, job: JobArgument) -> None:
     """Take a job back. At the no-show fee before it came, at the price of its rounds once it runs."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.withdraw(job))
+    print_answer(client.withdraw(job))
 
 
-@live_app.command()
+@client_command()
 def rounds(
+    client: LiveClient,
     count: Annotated[int, typer.Argument(help="How many.", min=1, max=1000)] = 1,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Clear rounds of a market with a manual clock. Prints the decisions; for operators."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.advance(count))
+    print_answer(client.advance(count))
 
 
-@live_app.command()
+@client_command()
 def status(
+    client: LiveClient,
     job: Annotated[str | None, typer.Argument(help="Left out: the market, and your jobs.", show_default=False)] = None,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Print the market and the jobs in it, or one job."""
-    with live_errors(), live_client(url, token_file) as client:
-        if job is not None:
-            print_answer(client.job(job))
-            return
-        market = client.market(rounds=12)
-        prices = market["prices"]
-        typer.echo(
-            f"{market['name']}: round {market['round']}, {market['busy']} of {market['limits']['capacity']} busy"
-        )
-        typer.echo(f"{market['mechanism']}: {market['promises']}")
-        if prices is not None:
-            shown = "  ".join("none" if price is None else f"{price:.4g}" for price in prices)
-            typer.echo(f"prices from this round on: {shown}")
-        for each in client.jobs():
-            charge = "" if each["charge"] is None else f"{each['charge']:.6f}"
-            why = f"  {each['reason']}" if each["reason"] else ""
-            typer.echo(f"{each['job']:40} {each['state']:10} {each['nodes']:6} {charge:>14}{why}")
+    if job is not None:
+        print_answer(client.job(job))
+        return
+    market = client.market(rounds=12)
+    prices = market["prices"]
+    typer.echo(f"{market['name']}: round {market['round']}, {market['busy']} of {market['limits']['capacity']} busy")
+    typer.echo(f"{market['mechanism']}: {market['promises']}")
+    if prices is not None:
+        shown = "  ".join("none" if price is None else f"{price:.4g}" for price in prices)
+        typer.echo(f"prices from this round on: {shown}")
+    for each in client.jobs():
+        charge = "" if each["charge"] is None else f"{each['charge']:.6f}"
+        why = f"  {each['reason']}" if each["reason"] else ""
+        typer.echo(f"{each['job']:40} {each['state']:10} {each['nodes']:6} {charge:>14}{why}")
 
 
-@live_app.command()
-def ledger(owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
+@client_command()
+def ledger(client: LiveClient, owner: OwnerOption = None) -> None:
     """Print balance and entries. Your own, or for an operator the whole market's."""
-    with live_errors(), live_client(url, token_file) as client:
-        after, more = 0, True
-        found: dict[str, Any] = {}
-        while more:
-            found = client.ledger(owner, after=after)
-            for each in found["entries"]:
-                typer.echo(
-                    f"{each['time']}  {each['account']:32} {each['credits']:16.6f}  {each['what']} {each['job'] or ''}"
-                )
-            more = found["more"]
-            after = found["entries"][-1]["seq"] if found["entries"] else 0
-        for name, credits in found.get("sums", {}).items():
-            typer.echo(f"sum {name}: {credits:.6f}")
+    after, more = 0, True
+    found: dict[str, Any] = {}
+    while more:
+        found = client.ledger(owner, after=after)
+        for each in found["entries"]:
+            typer.echo(
+                f"{each['time']}  {each['account']:32} {each['credits']:16.6f}  {each['what']} {each['job'] or ''}"
+            )
+        more = found["more"]
+        after = found["entries"][-1]["seq"] if found["entries"] else 0
+    for name, credits in found.get("sums", {}).items():
+        typer.echo(f"sum {name}: {credits:.6f}")
 
 
 @live_app.command()
@@ -460,21 +463,18 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     typer.echo(readable(answer))
 
 
-@live_app.command(no_args_is_help=True)
+@client_command(no_args_is_help=True)
 def share(
+    client: LiveClient,
     place: Annotated[str, typer.Argument(help="An account, physics/, or an owner in it, physics/ann.")],
     number: Annotated[float, typer.Argument(help="Its share, beside those of the same account; 0: none.", min=0.0)],
     new: Annotated[bool, typer.Option("--new", help="The account is not there yet.")] = False,
-    url: UrlOption = None,
-    token_file: TokenOption = None,
 ) -> None:
     """Give an account or an owner another share, where credits renew. Prints the purses; for operators."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.share(place, number, new=new))
+    print_answer(client.share(place, number, new=new))
 
 
-@live_app.command()
-def purse(owner: OwnerOption = None, url: UrlOption = None, token_file: TokenOption = None) -> None:
+@client_command()
+def purse(client: LiveClient, owner: OwnerOption = None) -> None:
     """Print your purse of credits that renew, your regular jobs, and how soon such jobs start. For operators all."""
-    with live_errors(), live_client(url, token_file) as client:
-        print_answer(client.purse(owner))
+    print_answer(client.purse(owner))

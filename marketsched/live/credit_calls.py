@@ -110,14 +110,7 @@ def outlook_of(market: LiveMarket, owner: Account, report: Mapping[str, Any]) ->
 
 
 def in_words(found: Outlook, due: float = math.inf) -> str:
-    """Return an outlook as a person reads it; the job is due in so many rounds.
-
-    Examples
-    --------
-    >>> print(in_words(Outlook(96.2, 410.0, 0.0, 17, 4.0, 2.5, 41, 3, 12, 0.04)))
-    regular: about 96 of your 410 credits, from round 17 on if it has not started by then; starts within 41 rounds, so \
-far 95 % within 3. free: so far 95 % start within 12 rounds; 4 % of free runs lost their nodes
-    """
+    """Return an outlook as a person reads it; the job is due in so many rounds."""
     return f"{_regular_in_words(found, due)}. {_free_in_words(found)}"
 
 

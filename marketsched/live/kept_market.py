@@ -36,32 +36,14 @@ log = logging.getLogger(__name__)
 class KeptMarket:
     """A market, its journal and its clock; one thread at a time may use it.
 
-    Parameters
-    ----------
-    url : str
-        The database, as for `Journal`.
-    config : LiveConfig, mapping or path, optional
-        Of the market; may be left out if the database holds one.
-    operator_token_file : path, optional
-        Where the operator's token of a new market is written, readable by its owner alone.
-    make_clock : function, optional
-        Returns the clock of a configuration and the moment at which the market was made.
-    snapshot_rows : int
-        Rows of the journal between two snapshots; 0: none is taken.
-    check_all : bool
-        Play the whole journal at the start, not only the rows after the last snapshot.
-    key_file : path, optional
-        Holds the key that seals snapshots; made if it is not there. None: ``snapshot.key`` beside an SQLite
-        file, and for a server's database in the working directory.
-    catch_up : bool
-        Clear the rounds that ended on the clock while no service ran, however many.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the configuration is at fault, or is not the one that the market was made with.
-    JournalError
-        If the database cannot be used, or its content does not follow from its events.
+    ``url`` is the database, as for `Journal`; ``config`` may be left out if it holds a market. The token of a new
+    market's operator goes into the new file ``operator_token_file``, which its owner alone can read. ``make_clock``
+    makes the clock of a configuration and of the moment at which the market was made. ``snapshot_rows`` rows of the
+    journal lie between two snapshots (0: none is taken), sealed by the key in ``key_file``: it is made if it is not
+    there, and None is ``snapshot.key`` beside an SQLite file, else in the working directory. ``check_all`` plays the
+    whole journal at the start; ``catch_up`` clears the rounds that ended while no service ran, however many.
+    InvalidParameterError if the configuration is at fault or not the market's; JournalError if the database cannot be
+    used, or its content does not follow from its events.
     """
 
     def __init__(

@@ -27,12 +27,6 @@ class Cursors:
     """Numbers of rows as owners see them: for each account another permutation of them, which nobody else can undo.
 
     The ``secret`` of a market is the same after a restart, so that who reads on finds the place.
-
-    Examples
-    --------
-    >>> cursors = Cursors("secret")
-    >>> cursors.find("ann", cursors.hide("ann", 17)), cursors.hide("ann", 17) == cursors.hide("ben", 17)
-    (17, False)
     """
 
     def __init__(self, secret: str) -> None:

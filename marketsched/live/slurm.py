@@ -22,31 +22,12 @@ ACTIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED")  # sta
 
 
 class SlurmError(MarketschedError, RuntimeError):
-    """A command of Slurm failed, or took too long; the message is Slurm's own.
-
-    Examples
-    --------
-    >>> try:
-    ...     Slurm().run("no-such-command")
-    ... except SlurmError as error:
-    ...     print(str(error)[:15])
-    no-such-command
-    """
+    """A command of Slurm failed, or took too long; the message is Slurm's own."""
 
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job as the controller sees it.
-
-    Examples
-    --------
-    >>> row = {"job_id": 7, "name": "a", "user_name": "ann", "comment": None, "node_count": 2, "time_limit": 30}
-    >>> row |= {"job_state": "PENDING", "state_reason": "JobHeldUser"}
-    >>> row |= dict.fromkeys(("exit_code", "priority", "submit_time", "start_time", "end_time", "restart_cnt"), 0)
-    >>> job = SlurmJob.of(row)
-    >>> job.held, job.nodes, job.over
-    (True, 2, False)
-    """
+    """A job as the controller sees it."""
 
     id: int
     name: str
@@ -119,11 +100,6 @@ class Slurm:
     """The commands of one installation, run in an environment whose ``SLURM_CONF`` says which cluster is meant.
 
     ``environment`` None: that of this process. A command that takes more than ``timeout`` seconds counts as failed.
-
-    Examples
-    --------
-    >>> Slurm().usable_nodes("market")  # doctest: +SKIP
-    4
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = 30.0) -> None:

@@ -13,13 +13,7 @@ GPU = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][^:=(,]*))?(?:[:=](\d+))?(?:\(.*
 
 @dataclass(frozen=True)
 class NodeDemand:
-    """What a job takes of each of its nodes.
-
-    Examples
-    --------
-    >>> NodeDemand.of({"tres_req_str": "cpu=8,mem=32G,node=2,billing=8", "tres_per_node": "gres:gpu:a100:4"}, 2)
-    NodeDemand(cpus=4.0, memory=16384.0, gpus={'a100': 4}, unclear='')
-    """
+    """What a job takes of each of its nodes."""
 
     cpus: float = 0.0  # on average over its nodes
     memory: float = 0.0  # MiB; all of a node's where the job says nothing and Slurm has no default

@@ -28,12 +28,6 @@ def cluster_of(nodes: Sequence[SlurmNode], pools: Pools = "gres", partition: str
     """Return the cluster that these nodes are, as the configuration of a market writes it.
 
     Raises InvalidParameterError if a node has GPUs of several types, or no kind.
-
-    Examples
-    --------
-    >>> nodes = [SlurmNode(f"n{i}", 4, 2048, {"a100": 2}, (), ("market",)) for i in (1, 2)]
-    >>> cluster_of(nodes)["groups"]
-    [{'name': 'a100', 'kind': 'a100', 'nodes': 2, 'each': {'cpu': 4, 'memory': 2, 'gpu': 2}}]
     """
     groups: list[dict[str, Any]] = []
     for (kind, cpus, memory, gpus), members in _grouped(nodes, pools, partition).items():

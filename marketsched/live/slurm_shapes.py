@@ -51,12 +51,6 @@ def slurm_shapes(statement: Mapping[str, Any], sold: Sequence[str]) -> tuple[Slu
     """Return the shapes of a (valid) statement; none if it is for identical nodes.
 
     ``sold`` are the resources of the market; what a shape leaves out is 0.
-
-    Examples
-    --------
-    >>> said = {"shapes": [{"each": {"cpu": 4, "memory": 2, "gpu": 1}, "on": {"a100": 3}}]}
-    >>> slurm_shapes(said, ["cpu", "memory", "gpu"])
-    (SlurmShape(nodes=1, each={'cpu': 4.0, 'memory': 2048.0, 'gpu': 1.0}, kinds=('a100',), spread=True),)
     """
     found = []
     for shape in statement.get("shapes", ()):

@@ -49,13 +49,6 @@ def way_of(text: str, market: Mapping[str, Any]) -> Way:
     """Return the way that a text of options of sbatch describes, on the cluster of ``market``: ``GET /v1/market``.
 
     Raises InvalidReportError if an option is unknown, the market's kinds are not given, or no kind of node is meant.
-
-    Examples
-    --------
-    >>> cluster = {"resources": {"cpu": {}, "gpu": {}}, "groups": [{"kind": "a100"}, {"kind": "v100"}]}
-    >>> way = way_of("-N2 -c4 --gres=gpu:a100:2 -t 90", {"cluster": cluster, "clock": {"round_seconds": 600.0}})
-    >>> way.shape
-    {'each': {'cpu': 4, 'gpu': 2}, 'on': {'a100': 9}, 'tasks': 2, 'per_node': 1}
     """
     given = _parsed(text)
     seconds = float(market["clock"]["round_seconds"] or ROUND_S)

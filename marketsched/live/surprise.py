@@ -27,11 +27,6 @@ def factor(odds: Sequence[float], case: int | None) -> float:
     """Return the factor of a record for one outcome; infinite for a case that was announced as impossible.
 
     ``odds`` of the cases add up to at most 1; ``case`` None: none came.
-
-    Examples
-    --------
-    >>> round(factor([0.02, 0.98], 0), 2), round(factor([0.02, 0.98], 1), 2), factor([0.5, 0.5], 0)
-    (7.07, 0.88, 1.0)
     """
     never = max(0.0, 1.0 - sum(odds))
     came = never if case is None else odds[case]

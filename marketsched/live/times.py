@@ -34,15 +34,6 @@ def in_rounds(statement: Mapping[str, Any], market: Mapping[str, Any]) -> dict[s
 
     ``market`` is as ``GET /v1/market`` answers: the open round, and the clock. Raises InvalidReportError if a text is
     no time, or rounds have no length: they end by request.
-
-    Examples
-    --------
-    >>> clock = {"now": "2026-11-22T12:00:30+00:00", "round_ends": "2026-11-22T12:01:00+00:00", "round_seconds": 60.0}
-    >>> said = {"concurrency": 1, "value": {"kind": "deadline", "value": 9.0, "deadline": "in 2 h"},
-    ...         "requirements": [{"arrival": "now", "duration": "90 s", "probability": 1.0}]}
-    >>> found = in_rounds(said, {"round": 7, "clock": clock})
-    >>> found["value"]["deadline"], found["requirements"]
-    (127, [{'arrival': 7, 'duration': 2, 'probability': 1.0}])
     """
     here = _Here(market)
     found = dict(statement)

@@ -92,13 +92,6 @@ def verdict(
     ``paper`` is the number (``kind`` "number"), or the end of the side or bound; ``low`` and ``high`` are the interval
     of the measurement, NaN: there is none. Only a number needs ``neutral``, no effect (NaN: the number is a level), and
     ``rounding``, the tolerance around it.
-
-    Examples
-    --------
-    >>> [verdict("number", 1.10, *interval) for interval in ((1.06, 1.12), (1.12, 1.15), (1.02, 1.04), (0.2, 5.0))]
-    ['reproduced', 'same direction', 'direction only', 'not decided']
-    >>> [verdict("above", 1, *interval) for interval in ((1.01, 1.2), (0.99, 1.2), (0.9, 0.99))]
-    ['reproduced', 'not decided', 'not reproduced']
     """
     if math.isnan(low) or math.isnan(high):
         return "not decided"

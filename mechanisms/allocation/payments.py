@@ -38,17 +38,6 @@ class CapacityPrices:
     ``prices``, shape (n_instances, n_types), are those of the present slot, credits per device. The gradient is taken
     anew from what OgaSched held. Where two types dominate a port's overhead equally, OgaSched may have taken the other
     one by rounding: a column that has room left has price 0 whatever this gradient says.
-
-    Examples
-    --------
-    Two ports want the single device of an instance, each up to its worth of 1 - 0.25 per device:
-
-    >>> cluster = BipartiteCluster([[1.0], [1.0]], [[1.0]], [[True], [True]], "linear", 1.0, 0.25)
-    >>> market = CapacityPrices(cluster)
-    >>> market.charge(np.array([0.5, 0.5])), market.settle(np.array([0.5, 0.5]), [1, 1], step=0.1)
-    (array([0., 0.]), None)
-    >>> market.charge(np.array([0.5, 0.5])).round(12)
-    array([0.375, 0.375])
     """
 
     def __init__(self, cluster: BipartiteCluster) -> None:
@@ -79,14 +68,6 @@ def displaced_utilities(
 
     ``means`` are utilities of channels as far as they were seen, ``selected`` channels are in use, within the
     capacities; channels of ports without ``arrivals`` are worth nothing.
-
-    Examples
-    --------
-    The second port's channel fits only because the first port's (0.9) leaves no room for (0.5):
-
-    >>> channels = Channels([[1], [1]], [1], [0, 1])
-    >>> displaced_utilities(channels, [0.9, 0.5], [True, False], [True, True])
-    array([0.5, 0. ])
     """
     shape = (channels.n_channels,)
     values = float_array("means", means, shape, lowest=0.0)
@@ -120,13 +101,6 @@ def displaced_work(
     For each job, machine by machine, the best one first: the most by which its work, added to what another waiting job
     then has, would have raised that job's reported utility. ``works`` are those of jobs before the slot; ``waiting``
     jobs are in the cluster, with budget left.
-
-    Examples
-    --------
-    >>> displaced_work([0, 0], [1.0, 1.0], [9.0, 0.0], [1.0, 3.0], [1.0, 1.0], [True, True])
-    array([6., 0.])
-    >>> displaced_work([0, -1], [1.0, 0.0], [9.0, 0.0], [1.0, 3.0], [0.5, 0.5], [True, True])
-    array([0., 0.])
     """
     before = float_array("works", works, (None,), lowest=0.0)
     scale = float_array("weights", weights, before.shape, lowest=0.0)

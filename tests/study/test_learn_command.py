@@ -55,7 +55,7 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
         ({"mechanisms": ["vcg", "vcg"]}, InvalidParameterError, "named twice"),
         ({"mechanisms": []}, InvalidParameterError, "at least one name"),
         ({"mechanisms": ["stochastic"]}, InvalidParameterError, "needs the laws"),
-        ({"mechanisms": ["posted-price:2"]}, InvalidParameterError, "as in posted-price:price=2"),
+        ({"mechanisms": ["posted-price:2"]}, InvalidParameterError, "as in posted-price:epsilon=0.1"),
         ({"mechanisms": ["vcg:capacity=9"]}, InvalidParameterError, "the same market for all"),
         ({"mechanisms": ["vcg:color=9"]}, InvalidParameterError, "color"),
         ({"learner": "clever"}, UnknownNameError, "learner 'clever' is unknown: expected one of adahedge"),

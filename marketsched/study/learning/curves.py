@@ -69,20 +69,15 @@ def learning_curves(
     their place. Finished runs, of these markets and sizes, are kept in ``kept``; ``progress`` is called after each. On
     Ctrl-C, ``keep_interrupted`` returns the seeds that are finished (at least two) instead of raising.
 
-    Returns
-    -------
-    Result
-        Of kind ``learning``. ``curves``: one row per ``mechanism``, ``rule`` and ``episode`` (every few are
-        averaged into the one that is named): for ``truth_share`` (how likely owners are to tell the
-        truth) and ``factor`` (what they multiply values by): the mean over seeds, and ``.._low`` and
-        ``.._high`` of its interval. ``summary``: one row per ``mechanism``, ``rule`` and ``figure``: ``mean``,
-        ``low``, ``high``, ``n_seeds``; figures, of learned play (the last quarter of the episodes) if not
-        said otherwise: truth_share; factor; distance (to a coarse correlated equilibrium, credits per
-        owner and episode); distance_all (of all episodes); gain_of_truth (what always telling the truth
-        would have earned more, mean over owners); welfare_share (welfare / bound);
-        truthful_welfare_share (the same, had all told the truth on the same days); revenue_share
-        (revenue / bound). ``runs``: the figures seed by seed, one column per figure. If it was interrupted,
-        ``meta["seeds"]`` are those that all mechanisms and rules have.
+    Returns a result of kind ``learning``. ``curves``: one row per ``mechanism``, ``rule`` and ``episode``, the last of
+    a window: means over seeds of ``truth_share`` (how likely owners are to tell the truth) and ``factor`` (what they
+    multiply values by), with the ends ``.._low`` and ``.._high`` of their intervals. ``summary``: one row per
+    ``mechanism``, ``rule`` and ``figure``, with ``mean``, ``low``, ``high``, ``n_seeds``: truth_share; factor; distance
+    (to a coarse correlated equilibrium, credits per owner and episode); gain_of_truth (what always telling the truth
+    would have earned more, mean over owners); welfare_share and revenue_share (over the bound); truthful_welfare_share
+    (had all told the truth on the same days). Figures are of the last quarter of the episodes; distance_all is distance
+    over all of them. ``runs``: these figures seed by seed. If it was interrupted, ``meta["seeds"]`` are those that all
+    mechanisms and rules have.
     """
     chosen = default_markets() if markets is None else dict(markets)
     seeds = [Whole(0, LARGEST_SEED).check(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]

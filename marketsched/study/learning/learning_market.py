@@ -28,24 +28,9 @@ EPISODES = ["episode", "day", "welfare", "revenue", "truth_share", "factor", "tr
 class LearningMarket(OwnersModel):
     """Owners that learn in a repeated market, as a Mesa model.
 
-    Parameters
-    ----------
-    market, rules, seed, measure_every, bound_every, known_horizon
-        As for `marketsched.study.learning.runs.learn`, which steps this model.
-    episodes : int
-        Days at most.
-
-    Attributes
-    ----------
-    market : RepeatedMarket
-    episode : int
-        Days played.
-    running : bool
-        Whether days are left.
-    owners : list of LearningOwner
-        In the order of the market.
-    welfare, revenue : float
-        Of the last day, credits; NaN before.
+    Parameters are those of `marketsched.study.learning.runs.learn`, which steps this model; ``episodes`` are days at
+    most. ``episode`` is the number of days played, ``running`` says whether days are left; ``owners`` are in the order
+    of the market; ``welfare`` and ``revenue`` are those of the last day, credits; NaN before.
 
     Examples
     --------

@@ -11,15 +11,15 @@ import numpy as np
 
 from marketsched.agents.job import Job
 from marketsched.agents.learning import ReportMenu, value_menu
+from marketsched.config.mechanism_text import mechanism_in
 from marketsched.config.scenario import Scenario
-from marketsched.config.strict_yaml import parse_yaml
 from marketsched.mechanisms.errors import InvalidParameterError
-from marketsched.mechanisms.from_file import name_and_keys
 from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.legal import Count, legal
+from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, name_of
+from marketsched.mechanisms.registry import get, get_mechanism, name_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -72,12 +72,12 @@ def contested_market(
     ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
     token = name_of(mechanism)
-    name, pairs = (token, []) if token in mechanism_names() else name_and_keys(token.split(":"))
+    name, changes = mechanism_in(token)
     get("mechanism", name)  # a slip is named here, and not when the first market opens
     if name == "stochastic":
         legal = "one without, such as exponential"
         raise InvalidParameterError(f"mechanism {token!r} needs the laws of the jobs of a day", legal=legal)
-    parameters = {**_parameters(token, name, pairs), **parameters}
+    parameters = {**_parameters(token, changes), **parameters}
     check_memory(f"jobs of {n_owners} owners", 6000.0 * n_owners, "fewer owners")
     owners = tuple(f"owner-{i + 1}" for i in range(n_owners))
     horizon, max_delay = BIRTHS + PATIENCE, PATIENCE + 1
@@ -109,21 +109,12 @@ def contested_market(
     return market
 
 
-def _parameters(token: str, name: str, pairs: list[str]) -> dict[str, Any]:
-    """Return the parameters that stand behind a mechanism's name."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            legal = "name:key=value, as in posted-price:price=2"
-            raise InvalidParameterError(f"mechanism {token!r}: {pair!r}", legal=legal)
-        value = parse_yaml(text, f"mechanism {token!r}")
-        if key == "price" and name == "posted-price":
-            key, value = "pricing", {"kind": "posted", "prices": [value] * (BIRTHS + PATIENCE)}
-        if key in ("n_owners", "capacity", "days", "menu", "horizon", "max_delay"):
+def _parameters(token: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a token changes as parameters of the mechanism."""
+    for key in changes:
+        if key.removeprefix("parameters.") in ("n_owners", "days", "menu", *SIZES):
             raise InvalidParameterError(f"mechanism {token!r} changes {key}: expected the same market for all")
-        found[key] = value
-    return found
+    return {key.removeprefix("parameters."): value for key, value in changes.items()}
 
 
 @dataclass(frozen=True)

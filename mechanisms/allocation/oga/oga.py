@@ -53,11 +53,6 @@ def geometric_step(first: Amount = 25.0, decay: Positive = 0.9999, horizon: int 
 
     A decay above 1 makes steps grow, as the OgaSched paper tries in its Fig. 4(b); steps that outgrow 1e100 by
     ``horizon`` are refused now, without it in their slot.
-
-    Examples
-    --------
-    >>> geometric_step(8.0, 0.5)(2)
-    2.0
     """
     if horizon is not None and first > 0 and decay > 1 and math.log(first) + horizon * math.log(decay) > _LOG_LARGEST:
         most = math.exp((_LOG_LARGEST - math.log(first)) / horizon)

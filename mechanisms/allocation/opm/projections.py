@@ -70,12 +70,6 @@ def project_general(
     ``demands`` are r_j > 0, or a weight w[j,i] > 0 for every machine; limits u_j above M do not bind; ``start`` has
     multipliers of machines and jobs to begin with, such as those of the slot before. It stops at a gap of ``tolerance``
     per unit of ``1 + sum of squares of the shares``; SolverError if that is not reached.
-
-    Examples
-    --------
-    >>> project_general([[1.0, 1.0], [1.0, 0.25]], [1.0, 1.0], [1.0, 2.0], [1.0, 2.0]).shares.round(3)
-    array([[0.333, 0.667],
-           [0.667, 0.25 ]])
     """
     y = float_array("points", points, (None, None))
     n_jobs, n_machines = y.shape
