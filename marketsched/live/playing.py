@@ -10,7 +10,7 @@ import json
 import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -123,23 +123,32 @@ def check_counts(there: Mapping[str, int], made: Mapping[str, int]) -> None:
             raise JournalError(f"{name} has {count} rows, and the journal made {made.get(name, 0)}")
 
 
+@contextmanager
+def _read_alone(url: str) -> Iterator[tuple[Journal, LiveConfig]]:
+    """Open the journal of a market to read it, and give it with the market's configuration.
+
+    Raises JournalError if the database cannot be read or holds no market.
+    """
+    journal = Journal(url)
+    journal.open(writing=False)
+    try:
+        known = journal.market()
+        if known is None:
+            raise JournalError("the database holds no market")
+        yield journal, live_config(known["configuration"])
+    finally:
+        journal.close()
+
+
 def check_market(url: str) -> PlayedJournal:
     """Play the whole journal of a market through a fresh mechanism, as it is now, and compare all that the tables hold.
 
     Another service may write meanwhile. Raises JournalError if the database cannot be read or holds no market, or if a
     row does not follow from those before it.
     """
-    journal = Journal(url)
-    journal.open(writing=False)
-    try:
-        with journal.still():
-            known = journal.market()
-            if known is None:
-                raise JournalError("the database holds no market")
-            played = play_journal(live_config(known["configuration"]), journal, whole=True)
-            check_snapshot(journal)
-    finally:
-        journal.close()
+    with _read_alone(url) as (journal, config), journal.still():
+        played = play_journal(config, journal, whole=True)
+        check_snapshot(journal)
     return played
 
 
@@ -224,21 +233,13 @@ def export_lines(url: str, what: Literal["events", "decisions", "config"]) -> It
 
     Raises JournalError if the database cannot be read, or holds no market.
     """
-    journal = Journal(url)
-    journal.open(writing=False)
-    try:
-        known = journal.market()
-        if known is None:
-            raise JournalError("the database holds no market")
-        config = live_config(known["configuration"])
+    with _read_alone(url) as (journal, config):
         if what == "config":
             yield dump_yaml(config.for_replay()).rstrip()
         elif what == "events":
             yield from map(json.dumps, exported(journal.rows(), config.horizon))
         else:
             yield from (json.dumps(decision) for row in journal.rows() for decision in row.decisions)
-    finally:
-        journal.close()
 
 
 ROWS_AT_ONCE = 100

@@ -27,7 +27,7 @@ two run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from marketsched.live.slurm import SlurmJob
 from marketsched.live.slurm_sides import (
@@ -200,41 +200,23 @@ def _nodes(view: View, pairs: Mapping[str, SlurmJob | None]) -> tuple[list[Actio
     running = [job for job in running if job.state == "running"]
     on_nodes = [job for job in running if not mates[job.job].held]
     waiting = [job for job in running if mates[job.job].held]
-    if any(job.shapes for job in running):
-        return _on_places(view, waiting, mates)
-    if view.usable >= view.capacity:
-        return [Action("release", job.job, mates[job.job].id) for job in waiting], (), ()
+    placed, plenty = any(job.shapes for job in running), view.usable >= view.capacity
     actions: list[Action] = []
     load = sum(job.nodes for job in on_nodes)
-    removed = []
-    while load > view.usable and on_nodes:
+    removed, held = [], []
+    while load > view.usable and on_nodes and not (placed or plenty):  # Slurm itself ends what runs on a place booked
         last = on_nodes.pop()
         load -= last.nodes
         removed.append(last.job)
         actions.append(Action("again", last.job, mates[last.job].id, "nodes are down", "node-failed"))
-    held = []
-    for job in waiting:
-        if load + job.nodes <= view.usable and not removed:
-            load += job.nodes
-            actions.append(Action("release", job.job, mates[job.job].id))
-            continue
-        held.append(job.job)
-        if job.start is not None and view.round > job.start + 1:  # a whole round without its nodes
-            actions.append(Action("take_back", job.job, mates[job.job].id, "nodes are down", "node-failed"))
-    return actions, tuple(held), tuple(removed)
-
-
-def _on_places(
-    view: View, waiting: Sequence[MarketJob], mates: Mapping[str, SlurmJob]
-) -> tuple[list[Action], tuple[str, ...], tuple[str, ...]]:
-    """Return starts on the nodes booked, and who has to wait as one of them is down; what runs there Slurm ends."""
-    actions, held = [], []
     for job in waiting:
         number = mates[job.job].id
-        if not view.down.intersection(job.places):
+        fits = plenty or (load + job.nodes <= view.usable and not removed)
+        if (not view.down.intersection(job.places)) if placed else fits:
+            load += job.nodes
             actions.append(Action("release", job.job, number))
             continue
         held.append(job.job)
         if job.start is not None and view.round > job.start + 1:  # a whole round without its nodes
             actions.append(Action("take_back", job.job, number, "nodes are down", "node-failed"))
-    return actions, tuple(held), ()
+    return actions, tuple(held), tuple(removed)

@@ -80,10 +80,7 @@ def longest_of(report: Mapping[str, Any], cases: list[list[Any]]) -> list[int]:
     """
     if "shapes" in report:
         return [max(map(_longest, report["shapes"]))] * len(cases)
-    found: dict[tuple[int, Any], int] = {}
-    for row in report["requirements"]:
-        case = (row["arrival"], row.get("signal", row["duration"]))
-        found[case] = max(row["duration"], found.get(case, 0))
+    found = {case: max(law) for case, law in _laws(report).items()}
     longest = max(found.values())
     return [found.get((arrival, signal), longest) for arrival, signal, _ in cases]
 
@@ -92,10 +89,7 @@ def odds_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[
     """Return the announced probability of each case (arrival, signal) of a plan; nothing of one with shapes."""
     if "shapes" in report:
         return ()
-    found: dict[tuple[int, Any], float] = {}
-    for row in report["requirements"]:
-        case = (row["arrival"], row.get("signal", row["duration"]))
-        found[case] = found.get(case, 0.0) + row["probability"]
+    found = {case: sum(law.values()) for case, law in _laws(report).items()}
     return tuple(found.get((arrival, signal), 0.0) for arrival, signal, _ in cases)
 
 
@@ -103,14 +97,19 @@ def laws_of(report: Mapping[str, Any], cases: Sequence[Sequence[Any]]) -> tuple[
     """Return the durations of each case (arrival, signal) of a plan; nothing if each has one, or with shapes."""
     if "shapes" in report:
         return ()
+    found = {case: [(d, p) for d, p in sorted(law.items()) if p > 0] for case, law in _laws(report).items()}
+    if all(len(law) <= 1 for law in found.values()):
+        return ()
+    return tuple(tuple(found.get((arrival, signal), ())) for arrival, signal, _ in cases)
+
+
+def _laws(report: Mapping[str, Any]) -> dict[tuple[int, Any], dict[int, float]]:
+    """Return the announced probability of each duration, by case."""
     found: dict[tuple[int, Any], dict[int, float]] = {}
     for row in report["requirements"]:
         law = found.setdefault((row["arrival"], row.get("signal", row["duration"])), {})
-        if row["probability"] > 0:
-            law[row["duration"]] = law.get(row["duration"], 0.0) + row["probability"]
-    if all(len(law) <= 1 for law in found.values()):
-        return ()
-    return tuple(tuple(sorted(found.get((arrival, signal), {}).items())) for arrival, signal, _ in cases)
+        law[row["duration"]] = law.get(row["duration"], 0.0) + row["probability"]
+    return found
 
 
 def most_worth(sow: StatementOfWork) -> float:

@@ -12,23 +12,9 @@ from marketsched.mechanisms import InvalidParameterError
 from marketsched.mechanisms.registry import _TABLES, get_mechanism, register
 from marketsched.show.cli import app
 from marketsched.study.sweeps import sweeping
-from marketsched.study.sweeps.records import perform
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, table_bytes, write_spec
 
 SPEC = {"name": "trial", "scenario": ONE_JOB, "grid": {"mechanism.epsilon": [0, 0.1]}, "seeds": 2}
-
-
-def in_this_process(tasks, jobs, client=None):
-    for task in tasks:
-        yield task, perform(task)
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Return an empty working folder, and let sweeps run in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("marketsched.study.sweeps.sweeping._stream", in_this_process)
-    return tmp_path
 
 
 class Killed(BaseException):

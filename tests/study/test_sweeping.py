@@ -20,21 +20,6 @@ from marketsched.study.sweeps.records import arrow_table, perform, sweep_rows
 from marketsched.study.sweeps.runs import runs_from
 from sweep_tools import ONE_JOB, WHOLE, manifest, names, records, start, sweep, table_bytes, write_spec
 
-
-def in_this_process(tasks, workers, client=None):
-    """Stand in for workers: the same tasks, the same records."""
-    for task in tasks:
-        yield task, perform(task)
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Return an empty working folder, and let sweeps run in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("marketsched.study.sweeps.sweeping._stream", in_this_process)
-    return tmp_path
-
-
 SPEC = {"name": "trial", "scenario": ONE_JOB, "grid": {"mechanism.epsilon": [0, 0.1]}, "seeds": 3}
 
 

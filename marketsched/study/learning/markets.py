@@ -19,7 +19,7 @@ from marketsched.mechanisms.legal import Count, legal
 from marketsched.mechanisms.limits import SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.memory import check_memory
-from marketsched.mechanisms.registry import get, get_mechanism, name_of
+from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names, name_of
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.mechanisms.values import DeadlineValue
 from marketsched.study.learning.repeated_market import RepeatedMarket
@@ -72,7 +72,7 @@ def contested_market(
     ('value x 0.2', 'value x 0.4', 'value x 0.6', 'value x 0.8', 'truth')
     """
     token = name_of(mechanism)
-    name, changes = mechanism_in(token)
+    name, changes = (token, {}) if token in mechanism_names() else mechanism_in(token)
     get("mechanism", name)  # a slip is named here, and not when the first market opens
     if name == "stochastic":
         legal = "one without, such as exponential"

@@ -25,7 +25,6 @@ from marketsched.mechanisms.allocation.opm.jobs import JobOffer
 from marketsched.mechanisms.allocation.opm.kernels import (
     COST,
     COST_BEFORE,
-    DUAL,
     QUAD,
     WORK,
     Machines,
@@ -37,7 +36,6 @@ from marketsched.mechanisms.allocation.opm.kernels import (
 )
 from marketsched.mechanisms.allocation.opm.primal_dual import PrimalDual
 from marketsched.mechanisms.allocation.opm.projections import from_blocks, lanes_of
-from marketsched.mechanisms.memory import check_memory
 
 WORTH_A_THREAD = 200_000  # jobs times machines: a slot of about 0.2 ms; a thread of its own costs less than half of it
 
@@ -88,30 +86,13 @@ class Opm(PrimalDual):
     _most_threads = 2
 
     @property
-    def fractional(self) -> NDArray[np.float64]:
-        """Shares x(t) of the last allocated slot, shape (highest label + 1, M): the row of a job is its label.
-
-        Jobs that are not open have a row of zeros. See `open_fractional` for open jobs alone.
-        """
-        n_rows = self._highest + 1
-        check_memory(f"{n_rows} rows of {self.n_machines} shares", 8.0 * n_rows * self.n_machines, "open_fractional")
-        dense = np.zeros((n_rows, self.n_machines))
-        dense[self.open_jobs] = self.open_fractional
-        return dense
-
-    @property
     def open_fractional(self) -> NDArray[np.float64]:
         """Shares of the last allocated slot of the jobs of `open_jobs`, shape (jobs, M)."""
         return from_blocks(self._blocks, self._jobs.count, self.n_machines)
 
-    def multiplier(self, job: int) -> float:
-        """Return lambda_j of an open job, in utility per unit of the highest price; EventError if there is none."""
-        return float(self._jobs.table[DUAL, self._jobs.column(job)])
-
     def _prepare(self) -> None:
         lanes = lanes_of(self.n_machines)
         shape = (-(-self.n_machines // lanes), lanes)
-        self._highest = -1
         self._blocks = np.zeros((shape[0], QUAD, lanes))
         self._sums = np.zeros((2, 2, QUAD, lanes // 4))  # of each half of the blocks: costs, works
         self._steps = np.zeros((2, QUAD))
@@ -169,7 +150,6 @@ class Opm(PrimalDual):
 
     def _add(self, offer: JobOffer) -> int:
         label = super()._add(offer)
-        self._highest = max(self._highest, label)
         rows = self._jobs.capacity
         if rows > self._blocks.shape[1]:
             more = np.zeros((self._blocks.shape[0], rows, self._blocks.shape[2]))

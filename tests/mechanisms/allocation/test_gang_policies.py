@@ -19,6 +19,7 @@ from marketsched.mechanisms.allocation import (
 )
 from marketsched.mechanisms.allocation.oga.gang_oga import entropy_width, project_entropy
 from marketsched.mechanisms.allocation.slot_loop import slot_by_slot
+from marketsched.mechanisms.arrays import read_only
 from peeking import find_peeking
 
 SEEDS = st.integers(0, 2**32)
@@ -58,7 +59,7 @@ def test_the_entropy_projection_has_its_optimality_conditions(data, n):
     numbers = st.lists(whole | st.floats(1e-9, 1e6), min_size=n, max_size=n)
     z, a = np.array(data.draw(numbers)), np.array(data.draw(numbers))
     c = data.draw(whole | st.floats(0, 10))
-    out = project_entropy(z, a, np.array([c]), np.array([0, n]))
+    out = project_entropy(z, *map(read_only, (a, np.array([c]), np.array([0, n]))))
     slack = 1e-12 * max(1.0, c)
     assert ((out >= 0) & (out <= a)).all()
     assert out.sum() <= c + slack
