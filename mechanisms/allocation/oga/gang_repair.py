@@ -89,7 +89,7 @@ def _repair_kernel(flat, free, lacking, gangs):  # type: ignore[no-untyped-def]
         if port < 0:
             break
         while missing[port] > 0:
-            task = np.int64(-1)
+            task = -1
             for other in range(first_task[port], first_task[port + 1]):
                 if lacking[other] > 0.0 and (task < 0 or lacking[other] < lacking[task]):
                     task = other
