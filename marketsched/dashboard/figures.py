@@ -267,7 +267,6 @@ def _time_axis(axes: Axes, view: MarketView, label: str) -> None:
 
 
 def _short(number: float, _: object = None) -> str:
-    """Write a tick in a few characters."""
     return f"{number / 1000:,g}k" if abs(number) >= 10_000 else f"{number:,g}"
 
 

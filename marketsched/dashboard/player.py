@@ -165,7 +165,6 @@ class Player:
         self._go(False, 0, error=self._error)
 
     def _tell(self) -> None:
-        """Show what there is now."""
         begin, session = time.monotonic(), self._session
         frame = Frame(error=self._error)
         if session is not None:

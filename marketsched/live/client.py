@@ -292,7 +292,6 @@ class LiveClient:
         return found
 
     def _answer(self, method: str, path: str, **what: Any) -> httpx.Response:
-        """Return an answer, repeating the call until there is one."""
         end, wait = time.monotonic() + self._patience, 0.05
         while True:
             try:
@@ -340,7 +339,6 @@ def _refusal(answer: httpx.Response) -> LiveError:
 
 
 def _said(**fields: Any) -> dict[str, Any]:
-    """Return the fields that are given."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -218,7 +218,6 @@ def owner(
 
 
 def _can_lose(account: Mapping[str, Any]) -> str:
-    """Return in words what an account can lose."""
     if account["role"] != "owner":
         return ""
     if account["limit"] is None:
@@ -443,7 +442,6 @@ def _token_file(path: Path | None) -> Iterator[Callable[[str], object]]:
 
 
 def _signal(text: str) -> Any:
-    """Read a signal: JSON, or a plain word."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -205,7 +205,6 @@ class LiveService(KeptMarket):
         return request is _STOP
 
     def _answer(self, request: _Request, batch: Batch) -> Any:
-        """Return the answer to a request, or the error that is its answer."""
         asked = request.repeatable
         turn = Turn(self, batch)
         try:
@@ -257,7 +256,6 @@ class LiveService(KeptMarket):
         self._last_try = 0.0
 
     def _recover(self) -> None:
-        """Try to reach the database again, and make the market anew."""
         if self._damaged:
             return
         if time.monotonic() - self._last_try < RETRY_SECONDS and self._last_try:

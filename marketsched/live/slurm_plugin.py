@@ -62,5 +62,4 @@ def _rows(job: MarketJob) -> list[tuple[str, str, int]]:
 
 
 def _quoted(text: str) -> str:
-    """Return a string of Lua."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

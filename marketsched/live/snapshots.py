@@ -122,7 +122,6 @@ def _code_digest(names: tuple[str, ...]) -> str:
 
 
 def _package_of(config: LiveConfig) -> str:
-    """Return the package that a market's mechanism comes from."""
     module: str = get("mechanism", config.mechanism).__module__
     return module.partition(".")[0]
 

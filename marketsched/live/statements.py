@@ -129,7 +129,6 @@ def most_worth(sow: StatementOfWork) -> float:
 
 
 def _longest(shape: Mapping[str, Any]) -> int:
-    """Return the longest duration of a shape on any kind."""
     on = shape["on"]
     if isinstance(on, Mapping):
         return max(int(max(each)) if isinstance(each, list) else int(each) for each in on.values())

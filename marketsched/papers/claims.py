@@ -116,7 +116,6 @@ def _verdict_on_number(paper: float, low: float, high: float, neutral: float, ro
 
 
 def _seen(claim: Claim, found: Measured, decided: Verdict) -> str:
-    """Say in words what the interval shows."""
     if math.isnan(found.low) or math.isnan(found.high):
         return "no interval: too few seeds, or totals that are not positive"
     if claim.kind != "number":

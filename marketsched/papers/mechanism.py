@@ -35,7 +35,6 @@ OWNERS, PLAYS = 10, 2000  # of each mechanism, in the short experiment
     "mechanism-truthfulness", "mechanism paper, Theorem 3.2", "certificates and a search for lies that pay", seeds=3
 )
 def _truthfulness(bench: Bench) -> Found:
-    """Certificates and a search for lies, under posted prices and under pay-as-bid."""
     owners, plays = (100, 40_000) if bench.full else (OWNERS, PLAYS)
     names, tables = ("exponential:epsilon=0.1", "pay-as-bid"), []
     for seed in bench.seeds:
@@ -71,7 +70,6 @@ def _largest(text: str, table: pd.DataFrame, column: str, kind: Any) -> CheckedC
     "mechanism-ratio", "mechanism paper, Theorems 4.1, 5.1, 5.2", "best welfare over welfare, against the constants"
 )
 def _ratio(bench: Bench) -> Found:
-    """E[OPT] / E[welfare] against what the theorems allow."""
     rows: list[CheckedClaim] = []
     tables = []
     cases = (
@@ -144,7 +142,6 @@ def _share_row(claim: Claim, shares: NDArray[np.float64]) -> CheckedClaim:
 
 @experiment("mechanism-sampling", "mechanism paper, Lemma F.1", "estimates of failure probabilities, against (28)")
 def _sampling(bench: Bench) -> Found:
-    """Whether sampled failure probabilities are within gamma as often as (28) says."""
     eta, markets = 0.1, 40 if bench.full else 10
     rows: list[CheckedClaim] = []
     points = []
@@ -166,7 +163,6 @@ def _sampling(bench: Bench) -> Found:
 
 @experiment("mechanism-toy", "mechanism paper, Section 1.1", "reservations against statements of work")
 def _toy(bench: Bench) -> Found:
-    """The introduction's job: reservations, or a statement of work."""
     rounds = 8
     probability, value = toy_values(rounds)
     by_blocks = best_reservations(probability, value)

@@ -126,7 +126,6 @@ class JobGame(CoreGame):
         return self.policy(prices, self.slots, policy_rng), world, take
 
     def _reported(self, reports: Sequence[tuple[JobReport, ...]]) -> MachineJobs:
-        """Return the jobs as they are reported."""
         jobs, terms = self.jobs, ("deadline", "budget", "weight", "exponent")
         told: list[Any] = [each.copy() for each in (jobs.deadlines, jobs.budgets, jobs.weights, jobs.exponents)]
         for owner, report in enumerate(reports):

@@ -159,7 +159,6 @@ def score_lie(
 
 
 def _seeds(seed: int, count: int) -> list[int]:
-    """Return different seeds of worlds."""
     return [int(child.generate_state(1, np.uint64)[0] >> 1) for child in np.random.SeedSequence(seed).spawn(count)]
 
 

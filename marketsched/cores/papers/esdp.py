@@ -69,7 +69,6 @@ def _figure(number: str, shows: str, **more: Any) -> Register:
 
 @_figure("2 to 4", "average utility over time, gains over the baselines")
 def _figure_2(bench: Bench) -> Found:
-    """Average utility over time and ESDP's gains: Figs. 2, 3 and 4."""
     return beside(_averages(bench, []), {DRAWN: _averages(bench, [f"{INSTANCE}.capacity=[1,2]"])})
 
 
@@ -129,7 +128,6 @@ class Timed:
 
 @_figure("5", "computing time of a slot", timed=True)
 def _figure_5(bench: Bench) -> Found:
-    """Microseconds per slot over the scale of the graph, and over delta."""
     slots, rows = bench.length(1000, 2000), []
     for seed in bench.seeds:
         bench.tell(f"seed {seed}")
@@ -190,7 +188,6 @@ def _drawn(over: Over, words: str, slots: int) -> Found:
 
 @_figure("6", "capacity")
 def _figure_6(bench: Bench) -> Found:
-    """More capacity: a larger solution space."""
     slots = bench.length(1000, 2000)
     over = _over(bench, f"{INSTANCE}.capacity", "capacity", (2, 4, 8), f"Fig. 6, {ALWAYS}", slots, 2)
     for policy in POLICIES:
@@ -231,7 +228,6 @@ def _figure_8(bench: Bench) -> Found:
 
 @_figure("9", "arrival probability")
 def _figure_9(bench: Bench) -> Found:
-    """The arrival probability."""
     values, slots = (0.5, 0.8, 1.0), bench.length(1000, 2000)
     over = _over(bench, "cluster.arrivals.probability", "rho", values, f"Fig. 9, {ALWAYS}", slots, 0.9, IDLE)
     scale = over(0.8, LEAD)
@@ -246,7 +242,6 @@ def _figure_9(bench: Bench) -> Found:
 
 @_figure("10", "density of the graph")
 def _figure_10(bench: Bench) -> Found:
-    """Denser graphs."""
     slots, values = bench.length(1000, 2000), (0.05, 0.1, 0.2)
     over = _over(bench, f"{INSTANCE}.edge_probability", "density", values, f"Fig. 10, {ALWAYS}", slots, 0.1)
     return _drawn(over, "density", slots)
@@ -254,7 +249,6 @@ def _figure_10(bench: Bench) -> Found:
 
 @_figure("11", "number of job types")
 def _figure_11(bench: Bench) -> Found:
-    """More job types."""
     slots, source = bench.length(1000, 2000), "Section 4.3, Fig. 11"
     over = _over(bench, f"{INSTANCE}.ports", "|L|", (4, 8, 16), source, slots, 8)
     text = "esdp, utility with |L| = 16 less that with 4, share of it (as with |R|)"
@@ -264,7 +258,6 @@ def _figure_11(bench: Bench) -> Found:
 
 @_figure("12", "number of servers")
 def _figure_12(bench: Bench) -> Found:
-    """More servers."""
     slots = bench.length(1000, 2000)
     over = _over(bench, f"{INSTANCE}.servers", "|R|", (20, 40, 80), "Section 4.3, Fig. 12", slots, 40)
     del over.rows[-1]  # the paper itself has HAUF ahead at 80
@@ -278,7 +271,6 @@ def _figure_12(bench: Bench) -> Found:
 
 @_figure("13", "horizon")
 def _figure_13(bench: Bench) -> Found:
-    """Longer horizons."""
     values = bench.pick([500, 1000, 2000], [1000, 2000, 4000, 8000])
     lengths = [bench.length(value, value) for value in values]
     over = Over(values, [bench.compared(NAME, [], POLICIES, length) for length in lengths])

@@ -127,7 +127,6 @@ def _figure_2(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig3a", "Fig. 3(a)", "number of instances")
 def _figure_3a(bench: Bench, at: Setting) -> Found:
-    """More computing instances."""
     values, slots = bench.pick([32, 128, 512], [32, 64, 128, 256, 512, 1024]), bench.length(1000, 2000)
     over, source = at.over(bench, "instances", values, slots), "Fig. 3(a)"
     over.ahead("best baseline / OgaSched, |R| = ", source, at.lead, at.baselines, because, 128, DEFAULTS)
@@ -145,7 +144,6 @@ def _figure_3a(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig3b", "Fig. 3(b)", "number of job types")
 def _figure_3b(bench: Bench, at: Setting) -> Found:
-    """More job types."""
     values, slots = bench.pick([5, 10, 20], [5, 10, 20, 40, 80]), bench.length(1000, 2000)
     over, source = at.over(bench, "ports", values, slots), "Fig. 3(b)"
     over.ahead("best baseline / OgaSched, |L| = ", source, at.lead, at.baselines, because, 10, DEFAULTS)
@@ -160,7 +158,6 @@ def _figure_3b(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig3c", "Fig. 3(c)", "contention")
 def _figure_3c(bench: Bench, at: Setting) -> Found:
-    """Fiercer contention."""
     slots = bench.length(1000, 2000)
     over, source = at.over(bench, "contention", CONTENTION, slots), "Fig. 3(c)"
     over.ahead("best baseline / OgaSched, contention = ", source, at.lead, at.baselines, because, 10, DEFAULTS)
@@ -182,7 +179,6 @@ def _figure_3c(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig4", "Fig. 4", "learning rate and decay")
 def _figure_4(bench: Bench, at: Setting) -> Found:
-    """Initial learning rate and decay."""
     slots, step = bench.length(1000, 8000), f"{THEORY.lead}:step"
     chosen, slower = f"{step}=25:decay=0.9999", f"{step}=25:decay=0.995"  # ends of the best range
     rates = [f"{step}=0.01", f"{step}=1000"]
@@ -208,7 +204,6 @@ def _figure_4(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig5", "Fig. 5", "a large cluster")
 def _figure_5(bench: Bench, at: Setting) -> Found:
-    """A large cluster with small overheads."""
     ports, instances = (100, 1024) if bench.full else (30, 256)
     slots = bench.length(300, 10000)
     sizes = (f"ports={ports}", f"instances={instances}", "contention=5", "overhead=[0.01,0.015]")
@@ -223,7 +218,6 @@ def _figure_5(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig6", "Fig. 6", "gain and overhead under contention")
 def _figure_6(bench: Bench, at: Setting) -> Found:
-    """Gain and overhead under contention."""
     slots = bench.length(1000, 2000)
     over = at.over(bench, "contention", CONTENTION, slots)
     low, high = (over(c, at.lead, "overhead") for c in (1, 20))
@@ -240,7 +234,6 @@ def _figure_6(bench: Bench, at: Setting) -> Found:
 
 @_figure("fig7", "Fig. 7", "kinds of utilities")
 def _figure_7(bench: Bench, at: Setting) -> Found:
-    """Utilities of one kind for every resource."""
     values, slots = ("linear", "poly", "log", "reciprocal"), bench.length(1000, 2000)
     over = at.over(bench, "gain", values, slots)
     scale = over("linear", at.lead)  # with reciprocal utilities totals may be negative

@@ -96,7 +96,6 @@ TABLE_1 = {0.5: (2.23, 2.06, 2.02, 2.00), 0.6: (6.18, 5.67, 5.09, 5.08), 0.7: (1
 
 @_figure("table1", "Table I", "utility under all schemes")
 def _table_1(bench: Bench, at: Load) -> Found:
-    """Utility under all schemes."""
     over = _over(bench, at, list(TABLE_1))
     for beta, printed in TABLE_1.items():
         for policy, utility in zip(POLICIES[1:], printed[1:], strict=True):
@@ -126,7 +125,6 @@ def _costs(found: Comparison, policy: str) -> Array:
 
 @_figure("fig1", "Fig. 1", "cost over utility, and budgets spent")
 def _figure_1(bench: Bench, at: Load) -> Found:
-    """Jobs by cost over utility and by the share of the budget spent."""
     found = at.compared(bench, 0.5, POLICIES)
     rows, panels = [], []
     costs, budgets = {BLIND: 0.72, FAIR: 0.65, DEADLINE: 0.65}, {FAIR: 0.03, DEADLINE: 0.03}
@@ -164,7 +162,6 @@ def _distributions(jobs: pd.DataFrame, above: str, below: str, limit: float, sou
 
 @_figure("fig2", "Fig. 2", "utility functions under heavy and light load")
 def _figure_2(bench: Bench, at: Load) -> Found:
-    """OPM over fair under heavy and light load."""
     betas = bench.pick([0.5, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.9])
     rows, panels, tables, gains = list[CheckedClaim](), [], [], {}
     for words, paper in (("heavy", 1.47), ("light", 1.56)):

@@ -144,7 +144,6 @@ def _legend(figure: Figure, labels: Sequence[str], *, bars: bool = False, star: 
 
 
 def _order(table: pd.DataFrame) -> tuple[list[str], list[Any]]:
-    """Return policies and values in the order in which they first appear."""
     return table["policy"].drop_duplicates().tolist(), table["value"].drop_duplicates().tolist()
 
 

@@ -189,7 +189,6 @@ class PolicySection(Section):
 
 
 def _core_of(maker: Any) -> str:
-    """Return the core that a registered policy is for."""
     core: str = Named(tuple(CORES)).check("the policy's core", getattr(maker, "core", DEFAULT))
     return core
 

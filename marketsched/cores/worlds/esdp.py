@@ -103,7 +103,6 @@ class EsdpWorld(CoreWorld):
         }
 
     def _look(self) -> None:
-        """Ask the oracle about every slot, once."""
         if self._values:
             return
         arrivals = deepcopy(self._arrivals)

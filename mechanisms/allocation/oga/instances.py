@@ -232,7 +232,6 @@ def _ends(name: str, x: ArrayLike) -> NDArray[np.float64]:
 
 
 def _uniform(rng: np.random.Generator, name: str, ends: Range, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return numbers uniform over a range."""
     if len(ends) != 2:
         raise InvalidParameterError(f"{name} = {ends!r}: expected a pair (low, high)")
     low, high = _ends(name, [ends])[0]

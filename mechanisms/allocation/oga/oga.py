@@ -247,7 +247,6 @@ class OgaSched:
                 pass_kernel(begin, end, self._scratch[thread], *self._read, self._n_ports)
 
     def _pass(self) -> None:
-        """Take the step that the tables say, on one thread."""
         pass_kernel(0, self.n_blocks, self._scratch[0], *self._read, self._n_ports)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -44,7 +44,6 @@ class FairScheduler(MachineScheduler):
         self._share(self._machines)
 
     def _share(self, machines: NDArray[np.int64]) -> None:
-        """Share the given machines; the others stay idle."""
         jobs = self._jobs
         self._turn = share_kernel(
             machines, self.prices, self._cheapest, jobs.table, jobs.count, self._turn, self._decision

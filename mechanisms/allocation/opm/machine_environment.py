@@ -143,13 +143,11 @@ class MachineEnvironment:
         return SlotOutcome(measures, (work,))
 
     def _draw_rates(self) -> NDArray[np.float64]:
-        """Draw the service rates of the present slot, shape (M,)."""
         present, draws = self._present(), self._rng.random(self.prices.size)
         low, width = self._ends[:, 0], self._ends[:, 1] - self._ends[:, 0]
         return np.asarray(present * (low[0] + draws * width[0]) + (1.0 - present) * (low[1] + draws * width[1]))
 
     def _count_open(self) -> float:
-        """Return how many jobs may run in the present slot."""
         jobs = self.jobs
         return float(np.count_nonzero((jobs.arrivals < self._slot) & (jobs.deadlines >= self._slot)))
 

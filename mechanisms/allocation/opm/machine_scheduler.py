@@ -94,7 +94,6 @@ class MachineScheduler(ABC):
         return self._jobs.add(offer, self.slot)
 
     def _release(self) -> None:
-        """Let jobs go that may not run in slot ``slot``."""
         self._jobs.release(self.slot)
 
     def _begin_slot(self, arriving: Iterable[JobOffer]) -> None:
