@@ -92,7 +92,7 @@ def truth_verdict(mechanism: Any, market: Disclosure) -> tuple[str, str]:
     Examples
     --------
     >>> from marketsched.mechanisms.registry import get
-    >>> [truth_verdict(get("mechanism", name), "revealed") for name in ("bid-price", "pay-as-bid", "vcg")]
+    >>> [truth_verdict(get("mechanism", name), "revealed") for name in ("bid-price", "vcg", "credits")]
     [('proved', ''), ('fails', 'a part of its value'), ('unknown', '')]
     >>> truth_verdict(get("mechanism", "bid-price"), "hidden")
     ('fails', 'a nearer deadline or a larger value')

@@ -156,6 +156,7 @@ class Armada(RoundAuction):
         "tested",
         "one price a round, as in Armada's market-driven pools",
         "nothing",
+        lie="a part of its value",
     )
 
     @legal

@@ -34,6 +34,7 @@ class Spot(RoundAuction):
         "tested",
         "it is best within one round, for jobs of one node and one round; one price a round",
         "nothing",
+        lie="a part of its value",
     )
 
     _price = 0.0  # of the last auction, credits per node-round

@@ -50,6 +50,7 @@ class Vcg(RoundAuction):
         "tested",
         "it is best within one round, for jobs of revealed duration that can start in no other",
         "nothing",
+        lie="a part of its value",
     )
 
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:

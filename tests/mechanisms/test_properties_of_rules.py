@@ -4,7 +4,8 @@ import csv
 
 import pytest
 
-from marketsched.mechanisms.registry import get, mechanism_names, truth_of
+from marketsched.mechanisms.registry import builder_of, get, mechanism_names, truth_of
+from marketsched.truthfulness.checks.tiny_verdict import tiny_verdict
 from rule_properties import COLUMNS, TABLE, row
 
 with TABLE.open(newline="", encoding="utf-8") as lines:
@@ -24,3 +25,10 @@ def test_every_rule_of_the_package_has_a_row_with_the_truth_that_the_registry_st
 @pytest.mark.parametrize("name", sorted(ROWS, key=lambda name: (name != "first-come", name)))
 def test_a_play_shows_every_cell(name):
     assert row(name) == ROWS[name]
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(name for name, cells in ROWS.items() if "unknown" in cells.values()))
+def test_no_lie_pays_in_a_tiny_market_where_the_table_knows_of_none(name):
+    assert tiny_verdict(builder_of(name))[0] == "searched"
