@@ -14,7 +14,7 @@ from marketsched.results.views import amount, percent
 HELD = {  # who held the nodes, by cause, where somebody did
     "before": "{} that began before it came",
     "ahead": "{} ahead of it",
-    "passed": "{} that came later and passed it: {passed}",
+    "passed": "{} behind it that passed it: {passed}",
 }
 NEVER = 2**62  # a round that is none
 PROMISED = {  # of a false report
@@ -130,10 +130,10 @@ class Explanation:
         return {
             "before": "runs that began before it came held the nodes",
             "ahead": "jobs ahead of it held the nodes",
-            "passed": "jobs that came later passed it and held the nodes",
+            "passed": "jobs behind it passed it and held the nodes",
             "kept": "idle nodes were kept for "
             + (f"job {self.kept_for}, first of all" if self.kept_for else "another"),
-            "own": f"its own limit held it: {self.rule.own}",
+            "own": self.rule.own,
             "lost": "its own runs were taken back",
         }[cause]
 
@@ -144,9 +144,8 @@ class Explanation:
         end = "" if self.end is None else f"; {ends.get(self.outcome, self.outcome)} {at(self.end)}"
         count = f", {self.runs} runs" if self.runs > 1 else ""
         worth = f"worth {amount(self.value)} of at most {amount(self.best)} credits"
-        return (
-            f"  {self.nodes} nodes; arrival {at(self.arrival)}; {run}{end}{count}; {worth}, pays {amount(self.payment)}"
-        )
+        asked = _counted(self.nodes, "node")
+        return f"  {asked}; arrival {at(self.arrival)}; {run}{end}{count}; {worth}, pays {amount(self.payment)}"
 
     def _moment(self, now: int) -> str:
         if self.round_seconds is None:
@@ -167,7 +166,7 @@ class Explanation:
                 )
                 found.append(f"{head}{text}")
                 continue
-            who = HELD[cause].format(f"{holders.jobs:,} job{'s' if holders.jobs != 1 else ''}", passed=self.rule.passed)
+            who = HELD[cause].format(_counted(holders.jobs, "job"), passed=self.rule.passed)
             largest = ", ".join(f"{job} ({owner}, {self._work(work)})" for job, owner, work in holders.largest)
             found.append(f"{head}{who}; {'largest: ' if holders.jobs > 1 else ''}{largest}")
         return found
@@ -191,9 +190,11 @@ class Explanation:
             key: (0 if until - key[0] >= hour else 1 if key[0] < until else 2 if key[0] == until else 3)
             for key in groups
         }
-        found = ["what would have changed it, everybody else as they were:"]
+        found, head = [], ""
         for key in sorted(groups, key=lambda key: rank[key]):
             start, payment = key
+            last, head = head, "what would have started it earlier" if start < until else "what would not have"
+            found += [f"{head}, everybody else as they were:"] if head != last else []
             earlier = abs(until - start)
             apart = (
                 ""
@@ -215,8 +216,12 @@ class Explanation:
 
     def _work(self, node_rounds: int) -> str:
         if self.round_seconds is None:
-            return f"{node_rounds:,} node-rounds"
+            return _counted(node_rounds, "node-round")
         return f"{amount(round(node_rounds * self.round_seconds / 3600, 1))} node-h"
+
+
+def _counted(count: float, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _figures(each: Changed) -> dict[str, Any]:
@@ -232,7 +237,7 @@ def span(rounds: float, round_seconds: float | None) -> str:
     ('5 h 10 min', '20 min', '1 round')
     """
     if round_seconds is None:
-        return f"{rounds:,} round{'s' if rounds != 1 else ''}"
+        return _counted(rounds, "round")
     minutes = rounds * round_seconds / 60
     hours, left = divmod(round(minutes), 60)
     if minutes < 1:

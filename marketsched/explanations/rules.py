@@ -27,7 +27,7 @@ OWN = {  # why a job waits beside idle nodes that are kept for nobody
     "Credits": "its owner's purse",
     "BidPrice": "the price: a later start was worth more to it",
     "FirstCome": "the price: a later start was worth more to it",
-    "PostedPriceMechanism": "the price: its plan has a later start",
+    "PostedPriceMechanism": "its plan: earlier starts cost more, or runs that were planned before may need the nodes",
     "RoundAuction": "its bid, below the price",
 }
 
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
     passed : str
         Why later jobs passed one that waited.
     own : str
-        Its own limit.
+        Why it waits beside idle nodes that are kept for nobody.
     keeps : {"nothing", "waiting", "booked"}
         For whom idle nodes are kept, as of `Waits`.
     """
@@ -67,4 +67,4 @@ def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
     by_class = "a higher class, or " if getattr(getattr(asked, "_line", None), "order", "") == "class" else ""
     beside = getattr(asked, "reserve", "none") not in ("none", 0)
     passed = by_class + (passed or "its rule publishes no reason").format(BESIDE if beside else FITTED)
-    return Rule(passed, own or "its rule left it", keeps)
+    return Rule(passed, f"its own limit held it: {own}" if own else "it fitted, and its rule did not start it", keeps)

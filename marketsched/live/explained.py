@@ -74,4 +74,5 @@ def explained(turn: Turn, job: LiveJob) -> dict[str, Any]:
         if causes[cause]
     }
     wait = {"job": job.name, "wait": until - job.arrived, "causes": causes, "held": held}
-    return {**wait, "passed": rule.passed, "own": rule.own}
+    said = {"passed": rule.passed, "own": rule.own}
+    return wait | {cause: words for cause, words in said.items() if causes[cause]}

@@ -11,7 +11,7 @@ import marketsched
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.explanations.explaining import Explainer
-from marketsched.explanations.rules import OWN, PASSED
+from marketsched.explanations.rules import OWN, PASSED, rule_of
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
 from marketsched.mechanisms.registry import get, mechanism_names
 from marketsched.results.result import Result
@@ -49,12 +49,12 @@ def test_a_wide_job_that_is_passed_by_hand():
     assert found.causes == {"before": 2, "ahead": 4, "passed": 5, "kept": 0, "own": 0, "lost": 0} and found.wait == 11
     assert found.holders["passed"] == (1, (("passes", "dan", 10),)) and found.start == 13
     assert str(found).splitlines()[:5] == [
-        "job couch of eve waited 11 rounds (easy-backfill): 45.5 % of it because jobs that came later passed it and "
+        "job couch of eve waited 11 rounds (easy-backfill): 45.5 % of it because jobs behind it passed it and "
         "held the nodes",
         "  4 nodes; arrival in round 2; start in round 13; completed in round 15; worth 9 of at most 9 credits, pays 0",
         "      2 rounds  18.2 %  1 job that began before it came; before (ann, 4 node-rounds)",
         "      4 rounds  36.4 %  1 job ahead of it; ahead (bob, 8 node-rounds)",
-        "      5 rounds  45.5 %  1 job that came later and passed it: they fitted where it did not; passes (dan, 10 "
+        "      5 rounds  45.5 %  1 job behind it that passed it: they fitted where it did not; passes (dan, 10 "
         "node-rounds)",
     ]
 
@@ -66,7 +66,7 @@ def test_nodes_kept_for_another_and_a_run_that_was_lost():
     jobs = [job("cheap", "ann", 1, 1, 8), *(job(f"dear{n}", "bob", n, 1, 2, 90.0, 12) for n in (3, 8))]
     lost = marketsched.run(scenario(jobs, "largest-value-first", capacity=1)).explain("cheap")
     assert lost.causes["lost"] == 2 + 3 and lost.causes["passed"] == 4 and lost.runs == 3
-    assert "its own runs were taken back (2 runs)" in str(lost)
+    assert "its own runs were taken back (2 runs)" in str(lost) and "\n  1 node; arrival in round 1;" in str(lost)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -113,9 +113,11 @@ def test_changes_of_a_job_with_a_wall_time_and_an_even_width():
         "a deadline a round later": 10, "twice the value": 10, "half its nodes, 1, for twice as long": 10,
     }  # fmt: skip
     told = found.lines()
+    assert told[-3] == "what would not have, everybody else as they were:"
+    assert told[-6] == "what would have started it earlier, everybody else as they were:"
     assert told[-2].startswith("  the same start, in round 10, pays 0: a deadline a round later; twice the value; half")
     assert (
-        told[-4]
+        told[-5]
         == "  start in round 2 (8 rounds earlier), pays 0: a wall time of 5 rounds for 9; a wall time of 2 rounds for 9"
     )
 
@@ -140,6 +142,10 @@ def test_a_class_one_step_up_is_a_change_of_the_log(tmp_path):
     starts = [(start, explainer.explain(name).start) for name, start in raised.items()]
     assert len(starts) > 5 and all(raised <= start for raised, start in starts)
     assert sum(raised < start for raised, start in starts) > 2
+
+
+def test_a_rule_of_unknown_kind_has_no_limit_in_its_words():
+    assert rule_of(type("Unknown", (), {})(), revealed=True).own == "it fitted, and its rule did not start it"
 
 
 def test_a_payment_that_is_wrong_is_called_so():

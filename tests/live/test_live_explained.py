@@ -37,9 +37,11 @@ def test_a_job_that_waits_for_runs_before_ahead_and_behind_it(tmp_path):
     market.advance()
     found = explained(market, "ann.wide")
     assert (found["wait"], found["causes"]["before"]) == (1, 1) and "ben" not in str(found)
+    assert not {"passed", "own"} & set(found)  # reasons of causes that it has
     assert found["held"] == {"before": {"jobs_at_most": 10, "node_rounds": 4}}
     passed = explained(market, "ben.second", Principal("ben", "owner"))
     assert passed["wait"] == 2 and (passed["causes"]["before"], passed["causes"]["passed"]) == (1, 1)
+    assert "used less" in passed["passed"] and "own" not in passed
     assert passed["held"]["passed"] == {"jobs_at_most": 10, "node_rounds": 4} and "ann" not in str(passed)
     assert refused(UnknownNameError, explained, market, "ann.wide", Principal("ben", "owner"))
     market.service.stop()
