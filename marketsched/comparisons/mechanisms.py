@@ -24,7 +24,14 @@ from marketsched.agents.result import RunResult
 from marketsched.agents.setup import MarketSetup
 from marketsched.comparisons.contest import WHOLE_SEED, Found, Tell
 from marketsched.comparisons.flat_prices import FirstComeOnCluster, FlatPrices, bounded_runs, paired_differences
-from marketsched.comparisons.recorded import NOTHING_TAKEN_BACK, RECORDED, fidelity, recorded_figures, recorded_jobs
+from marketsched.comparisons.recorded import (
+    NOTHING_TAKEN_BACK,
+    RECORDED,
+    fidelity,
+    fidelity_between,
+    recorded_figures,
+    recorded_jobs,
+)
 from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
@@ -239,6 +246,9 @@ class MechanismContest:
         labels = [*self.labels, *([RECORDED] if RECORDED in tables["runs"]["mechanism"].array else [])]
         runs = by_window(tables["runs"], self.windows, ["mechanism"])
         found = summary_table(runs, labels, CONFIDENCE, self.rival)
+        if self.windows > 1 and RECORDED in labels:
+            between = fidelity_between(tables["waits"], self.windows, tables["lengths"].to_numpy()[0, 0])
+            found = found.set_index("mechanism").assign(**between).reset_index()
         return found.merge(promises, on="mechanism")
 
     def about(self, found: Found) -> dict[str, Any]:
@@ -250,7 +260,7 @@ class MechanismContest:
         if any(row["mechanism"] == RECORDED for row in found["runs"]):
             about["waits"] = self._why_jobs_waited()
         about |= {"unrepeatable": why} if (why := self._unrepeatable(int(found["runs"][0]["seed"]))) else {}
-        return {**about, "workload": dict(found["notes"][0]), **drawn}
+        return {**about, "workload": _notes_of(found["notes"]), **drawn}
 
     def _unrepeatable(self, seed: int) -> dict[str, str]:
         """Return why plays of one seed differ, by mechanism: those of one's own are played several times."""
@@ -305,6 +315,20 @@ class _World:
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed))
+
+
+def _notes_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what holds of all windows of a log: what is equal, and of what differs the range, if it is a number."""
+    found: dict[str, Any] = {}
+    for name in notes[0]:
+        told = list(dict.fromkeys(str(each.get(name, "")) for each in notes))
+        if len(told) == 1:
+            found[name] = notes[0][name]
+        elif all(each.replace(".", "", 1).isdigit() for each in told):
+            found[name] = f"{min(told, key=float)} to {max(told, key=float)}, by window"
+        elif name in ("warnings", "rule"):  # of the first: the log's own
+            found[name] = notes[0][name]
+    return found
 
 
 def _of_package(name: str) -> bool:

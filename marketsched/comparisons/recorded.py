@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marketsched.results.recorded_view import RECORDED as RECORDED
 from marketsched.results.waits import counted
+from marketsched.results.windows import window_of
 from marketsched.worlds.logs.partitions import nodes_in_use
 from marketsched.worlds.workload import Workload
 
@@ -130,6 +131,28 @@ def fidelity(recorded: pd.DataFrame, simulated: pd.DataFrame, round_seconds: flo
         "fidelity_near": float((np.abs(waits[1] - waits[0]) <= NEAR_S).mean()),
         "fidelity_ranks": float(ranks),
     }
+
+
+def fidelity_between(waits: pd.DataFrame, windows: int, round_seconds: float) -> dict[str, pd.Series[float]]:
+    """Return the ratio of mean waits, and the typical factor between those of the windows, by mechanism.
+
+    Parameters
+    ----------
+    waits : DataFrame
+        As of `marketsched.results.waits.waits_table`, with columns ``seed`` and ``mechanism``.
+    windows : int
+        Of which the seeds are in turn.
+    round_seconds : float
+        Length of a round.
+    """
+    seeds = waits.loc[waits["mechanism"] == RECORDED, "seed"]
+    waits = waits[(waits["by"] == "all") & waits["seed"].isin(seeds)]
+    table = waits.assign(window=window_of(waits["seed"], windows)).pivot_table("wait_rounds", "mechanism", "window")
+    seconds = table * round_seconds
+    own, others = seconds.loc[RECORDED], seconds.drop(index=RECORDED)
+    factors = np.abs(np.log((others + SHORTEST_S) / (own + SHORTEST_S)))
+    ratio = others.mean(axis=1) / own.mean()
+    return {"fidelity_ratio": ratio, "fidelity_factor": np.exp(factors.mean(axis=1))}
 
 
 def _values_at(workload: Workload, ends: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -165,7 +165,9 @@ def _draw_ratios(axes: Axes, rows: list[dict[str, Any]]) -> None:
     right = 1 + 1.3 * (max([widest, *drawn]) - 1 or 0.1)
     for y, row in enumerate(rows):
         if row not in finite:
-            axes.text(1.0, y, "  earned nothing", va="center", color=MUTED, fontsize=11)
+            axes.text(
+                1.0, y, f"  {ratio_text(row['ratio_low'], row['ratio_high'])}", va="center", color=MUTED, fontsize=11
+            )
             continue
         if np.isfinite(row["interval_low"]):
             # One to infinity would not be drawn at all.

@@ -293,7 +293,7 @@ def _overtaken(comparison: Result) -> list[str]:
         f"{row['mechanism']}: later jobs kept job {row['overtaken_job']} (seed {row['seed']}) waiting for "
         f"{row['longest_overtaken_hours']:.1f} hours: marketsched explain FOLDER {row['overtaken_job']} "
         f"-m {row['mechanism']} --seed {row['seed']} says why"
-        for row in runs.drop_duplicates("mechanism", keep="last").to_dict("records")
+        for row in runs[runs["mechanism"] != RECORDED].drop_duplicates("mechanism", keep="last").to_dict("records")
     ]
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from marketsched.results.result import Result
-from marketsched.results.windows import window_of
 
 RECORDED = "recorded"  # the name of the schedule of the log
-SHORTEST_H = 1 / 60  # is added to mean waits whose factors are taken
 MOST_FACTOR = 2.0  # a typical factor above which sizes of differences are not to be believed
 
 # Causes (`marketsched.recorded.causes.CAUSES`): a row of the table, the head of a column.
@@ -34,12 +30,12 @@ HEADS = {
     "overtaken": "later\njobs",
     "smaller": "machine\nsmaller",
     "pause": "nobody\nstarted",
-    "twin": "a later twin\nwent first",
+    "twin": "own like\njob first",
     "calendar": "closed\nhours",
     "queue_limit": "limit of\nits queue",
     "user_limit": "limit of\nits user",
     "kept": "kept for an\nolder job",
-    "own": "an own\njob's end",
+    "own": "until an own\njob ended",
     "unexplained": "unex-\nplained",
 }
 
@@ -63,46 +59,40 @@ def recorded_sentences(result: Result) -> list[str]:
     runs, waits = (table.select_dtypes("number").mean() for table in of_windows)
     hours = waits["wait_rounds"] * result.meta["round_seconds"] / 3600
     longest = of_windows[0]["longest_wait_hours"].max()
-    ran = as_it_ran(hours, runs["median_wait_hours"], runs["q90_wait_hours"], longest, runs["utilisation_open"])
+    ran = as_it_ran(
+        hours, runs["median_wait_hours"], runs["q90_wait_hours"], longest, runs["utilisation_open"], windows
+    )
     free = runs["wait_with_nodes_free"]
     said = [result.meta["waits"]] if result.meta.get("waits") else []
     if math.isfinite(free) and not said:
         ran = f"{ran}; {free:.0%} of this waiting was while enough nodes were free"
     found = [f"{ran}.", *said]
-    if runs["beyond"] > 0 and not math.isfinite(rows[RECORDED]["welfare_share"]):
-        rounded = "" if runs["beyond_in_seconds"] > 0.5 * runs["beyond"] else ", by whole rounds alone"
-        over = f"{runs['beyond']:.1%} of its node time is on more nodes than there are here{rounded}"
-        found += [f"{over}: no bound speaks of it."]
     judge = next((name for name in ("scenario", "easy-backfill", *rows) if name in rows and name != RECORDED), None)
-    if judge is None or not math.isfinite(rows[judge]["fidelity_ratio"]):
-        return found
-    row = rows[judge] if windows == 1 else {**rows[judge], **_between_windows(result, judge, windows)}
-    believed = "the direction of differences can be believed, not their size"
-    if row["fidelity_factor"] > MOST_FACTOR:
-        believed = "differences between rules are not to be believed for this cluster"
-    ranks = f", ranks {row['fidelity_ranks']:.2f}" if math.isfinite(row["fidelity_ranks"]) else ""
-    return [
-        *found,
-        f"Fidelity: {judge} on these nodes gives {row['fidelity_ratio']:.2g} of the recorded mean wait, typical factor "
-        f"{row['fidelity_factor']:.1f}, {row['fidelity_near']:.0%} of jobs within 15 min{ranks}: {believed}.",
-    ]
+    if judge is not None and math.isfinite(rows[judge]["fidelity_ratio"]):
+        row = rows[judge]
+        believed = "the direction of differences can be believed, not their size"
+        if row["fidelity_factor"] > MOST_FACTOR:
+            believed = "differences between rules are not to be believed for this cluster"
+        ranks = f", ranks {row['fidelity_ranks']:.2f}" if math.isfinite(row["fidelity_ranks"]) else ""
+        found.append(
+            f"Fidelity: {judge} on these nodes gives {row['fidelity_ratio']:.2g} of the recorded mean wait, typical "
+            f"factor {row['fidelity_factor']:.1f}, {row['fidelity_near']:.0%} of jobs within 15 min{ranks}: {believed}."
+        )
+    if runs["beyond"] > 0 and not math.isfinite(rows[RECORDED]["welfare_share"]):
+        rounded = "" if runs["beyond_in_seconds"] > 0.5 * runs["beyond"] else ", in whole rounds alone"
+        found.append(
+            f"The record used more nodes than there are here for {runs['beyond']:.1%} of its node time{rounded}: "
+            "it has no share of the best possible value."
+        )
+    return found
 
 
-def _between_windows(result: Result, judge: str, windows: int) -> dict[str, float]:
-    """Return the ratio of mean waits, and the typical factor between those of the windows."""
-    waits = result.waits[(result.waits["by"] == "all") & result.waits["mechanism"].isin([judge, RECORDED])]
-    hours = waits.assign(window=window_of(waits["seed"], windows), hours=waits["wait_rounds"])
-    means = hours.pivot_table("hours", "window", "mechanism") * result.meta["round_seconds"] / 3600
-    factors = np.log((means[judge] + SHORTEST_H) / (means[RECORDED] + SHORTEST_H))
-    ratio = means[judge].mean() / means[RECORDED].mean()
-    return {"fidelity_ratio": float(ratio), "fidelity_factor": float(np.exp(np.abs(factors).mean()))}
-
-
-def as_it_ran(mean: float, median: float, tenth: float, longest: float, utilisation: float) -> str:
-    """Say how long jobs of a recorded schedule waited, hours, without a full stop."""
+def as_it_ran(mean: float, median: float, tenth: float, longest: float, utilisation: float, windows: int = 1) -> str:
+    """Say how long jobs of a recorded schedule waited, hours, without a full stop; of several windows their means."""
+    means = f"; means of {windows} windows" if windows > 1 else ""
     return (
         f"As it ran, jobs waited {_time(mean)} on average (half of them at most {_time(median)}, "
-        f"a tenth more than {_time(tenth)}, one {_time(longest)}), with {utilisation:.0%} of the nodes busy"
+        f"a tenth more than {_time(tenth)}, one {_time(longest)}{means}), with {utilisation:.0%} of the nodes busy"
     )
 
 

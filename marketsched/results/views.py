@@ -213,7 +213,9 @@ def decimals(x: float) -> str:
 
 def ratio_text(low: float | None, high: float | None) -> str:
     """Show a ratio that is known to lie between two: one number if they agree to three digits."""
-    if low is None or not math.isfinite(low):
+    if low is None or math.isnan(low):
+        return "no bound"
+    if not math.isfinite(low):
         return "nothing earned"
     high = math.inf if high is None else high  # a saved infinity
     return f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} .. {high:.3f}"

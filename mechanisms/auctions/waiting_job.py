@@ -109,6 +109,13 @@ class WaitingJob:
         return float(values[lasts.searchsorted(completion)])
 
     @property
+    def due(self) -> int:
+        """The last completion worth half of the highest value or more: a deadline, or the half life of a fall."""
+        values, lasts = self.steps(self.arrival + 1, self.useful)
+        worth_half = int((values >= 0.5 * self.highest).sum())
+        return min(int(lasts[worth_half - 1]), self.useful) if worth_half else self.useful
+
+    @property
     def importance(self) -> float:
         """The importance among the jobs of its owner, by the announced mean; see `values.importance`."""
         if self._columns is None:

@@ -70,6 +70,6 @@ def present_of(
         row = facts["least"]
         device = bool(known.options.demand[row][cluster.layout.device_parts > 0].any())
         band = band_on_nodes(float(costs[row]) / CREDIT, device=device)
-    late = x.limit - math.floor(facts["mean"] * (1.0 + margin) + slack)
+    late = x.due - math.floor(facts["mean"] * (1.0 + margin) + slack)
     prices = list(zip(known.options.pool.tolist(), costs.tolist(), strict=True))
     return Present(**facts, costs=costs, prices=prices, rounds=facts["means"].tolist(), band=band, late=late)

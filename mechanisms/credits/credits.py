@@ -191,7 +191,8 @@ class Credits(OnCredit):
         now, width, law = self._round, sow.concurrency, sow.law
         mean = float(law.probabilities @ law.durations / law.probabilities.sum())
         band, number, purses = band_of(width, self.capacity), self.accounts.find(owner), self.purses
-        late = math.ceil(self.limits.last_useful_completion(sow) - mean * (1.0 + self.margin) - self._memory.spans.late)
+        due = WaitingJob("", 0, sow).come(now, None, self.limits.last_useful_completion(sow)).due
+        late = math.ceil(due - mean * (1.0 + self.margin) - self._memory.spans.late)
         purse = needed = threshold = 0.0
         if number is not None and number < purses.held.size:
             purse = float(purses.held[number]) / CREDIT
@@ -296,7 +297,7 @@ class Credits(OnCredit):
                 found.append((x, EventKind.DROP, 0.0))
                 continue
             owner = self.accounts.number_of(x.owner)
-            columns = (owner, width, band, now, x.limit, x.last_start, x.mean, x.mean, x.agreed, *[0] * 6, HERE, 0)
+            columns = (owner, width, band, now, x.due, x.last_start, x.mean, x.mean, x.agreed, *[0] * 6, HERE, 0)
             self._counts["beyond_purse"] += self.purses.cap_of(owner) < width * x.mean
             x.agreed = self._present.enter(columns)  # as `JOB`
             self._in_row[x.agreed] = x

@@ -18,7 +18,7 @@ JOB = np.dtype(
         ("width", "i8"),  # nodes
         ("band", "i8"),  # of its width, as of `offers.present.band_of`
         ("arrival", "i8"),
-        ("last", "i8"),  # D, the last completion worth anything
+        ("last", "i8"),  # D, the last completion worth half of its value or more
         ("last_start", "i8"),  # it leaves if it waits afterwards
         ("mean", "f8"),  # m, announced, rounds
         ("rest", "f8"),  # the same of what is left: less than m once some of its work is saved

@@ -1,6 +1,7 @@
 r"""Which free jobs become regular: late ones, by their owner's own order of importance and its own purse.
 
-Of a job that saved some of its work m is the mean of what is left.
+Of a job that saved some of its work m is the mean of what is left. D is the last completion worth half of the highest
+value or more: the deadline, or where a value falls and never ends the time at which half of it is left.
 
 A waiting free job with :math:`D - t \le m (1 + \text{margin}) + \ell` becomes regular, in order of arrival, if
 (:math:`\ell` is half an hour)
