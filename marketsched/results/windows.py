@@ -58,7 +58,9 @@ def lead_of(runs: pd.DataFrame, asked: str, rival: Rival) -> pd.Series[float]:
 
 
 def windows_words(runs: pd.DataFrame, asked: str, rival: Rival, meta: Mapping[str, Any]) -> str:
-    """Say in how many windows a mechanism is ahead of the rival, and where the width of the interval comes from.
+    """Say in how many windows a mechanism is ahead of the rival, where the width of the interval comes from, and more.
+
+    Last what the mean of as many further windows will be with the same confidence: sqrt(2) times as wide.
 
     Parameters
     ----------
@@ -93,4 +95,6 @@ def windows_words(runs: pd.DataFrame, asked: str, rival: Rival, meta: Mapping[st
         drawn = quantile * math.sqrt(each[1] / len(gain))
         users = f" ({part:.1f} from who submitted)"
     weeks = np.sqrt(max(0.0, whole**2 - drawn**2))
-    return f"{said}; of the ± {weeks:.1f} is from weeks{users}, {drawn:.1f} from drawn values"
+    said += f"; of the ± {weeks:.1f} is from weeks{users}, {drawn:.1f} from drawn values"
+    lead, further = 100 * gain.sum() / bound.sum(), math.sqrt(2) * whole  # a second mean varies as this one does
+    return f"{said}. In as many further weeks like these expect {lead - further:+.1f} to {lead + further:+.1f} points"
