@@ -13,7 +13,7 @@ from marketsched.config.scenario import Scenario
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.gain_file import gain_sentence
 from marketsched.truthfulness.searches.joint_reports import JointGain
-from marketsched.truthfulness.searches.on_worlds import Claim, OnWorlds
+from marketsched.truthfulness.searches.on_worlds import OnWorlds
 from marketsched.truthfulness.searches.screened import Gain, Screened, first_of
 from marketsched.truthfulness.sentences import sentence
 
@@ -97,10 +97,10 @@ class MechanismAudit:
     @property
     def lies(self) -> list[Deviation]:
         """The lies that are confirmed on fresh worlds, largest sure gain first."""
-        return [claim.deviation for claim in self.worlds.confirmed]
+        return self.worlds.confirmed
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[Deviation]:
         """The lies that were scored on fresh worlds."""
         return self.worlds.claims
 
@@ -125,11 +125,10 @@ class MechanismAudit:
 
     def seems(self) -> list[str]:
         """Return what seems to pay and is not confirmed, in sentences, largest first."""
-        found = sorted((c for c in self.claims if c.deviation.seems), key=lambda c: -c.deviation.gain_mean)
         return [
-            f"{c.job} {c.deviation.words}: {c.deviation.gain_mean:+.3g} credits on average over "
-            f"{c.deviation.n_fresh:,} worlds, interval {c.deviation.gain_low:.3g} to {c.deviation.gain_high:.3g}"
-            for c in found
+            f"{lie.job} {lie.words}: {lie.gain_mean:+.3g} credits on average over "
+            f"{lie.n_fresh:,} worlds, interval {lie.gain_low:.3g} to {lie.gain_high:.3g}"
+            for lie in sorted((lie for lie in self.claims if lie.seems), key=lambda lie: -lie.gain_mean)
         ]
 
     def tried(self) -> list[tuple[str, str, float, float]]:
@@ -153,15 +152,12 @@ class MechanismAudit:
 
     def confirmed(self) -> list[tuple[Any, ...]]:
         """Return the lies that are confirmed on fresh worlds: see `CONFIRMED`."""
-        rows = []
-        for claim in self.worlds.confirmed:
-            lie = claim.deviation
-            figures = (lie.size, lie.gain_low, lie.gain_high)
-            rows.append((self.label, claim.job, lie.words, *figures, sentence(claim)))
-        return rows
+        return [
+            (self.label, lie.job, lie.words, lie.size, lie.gain_low, lie.gain_high, sentence(lie)) for lie in self.lies
+        ]
 
     @property
-    def best(self) -> Claim | None:
+    def best(self) -> Deviation | None:
         """The lie with the largest sure gain on fresh worlds; None: none is confirmed."""
         return next(iter(self.worlds.confirmed), None)
 
@@ -187,8 +183,8 @@ class MechanismAudit:
         certified = float(exact.max(initial=0.0))
         if self.headline is not None:
             return self.headline.owner.name, self.headline.words
-        if best is not None and best.deviation.gain_low >= certified:
-            return best.job, best.deviation.words
+        if best is not None and best.gain_low >= certified:
+            return best.job, best.words
         if not len(table):
             return "", ""
         row = int(exact.argmax()) if certified > 0 else int(table["regret_upper"].to_numpy().argmax())

@@ -134,7 +134,7 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
     job, words = each.worst
     widths = each.certificates["regret_upper"] - each.certificates["regret_lower"] if len(each.certificates) else None
     best, at_hand = each.best, each.at_hand
-    named = best is not None and best.job == job and best.deviation.words == words and each.headline is None
+    named = best is not None and best.job == job and best.words == words and each.headline is None
     best_sentence = sentence(best) if best is not None and named else ""
     tightest = min(each.claims, key=lambda claim: claim.detectable, default=None)
     luck = None if at_hand is None else at_hand.best_ex_post
@@ -166,8 +166,8 @@ def _row(each: MechanismAudit) -> dict[str, Any]:
         "detectable_share": np.nan if at_hand is None else at_hand.detectable_share,
         "detectable_by": "" if at_hand is None else ", ".join(at_hand.finished),
         "power": np.nan if tightest is None else tightest.detectable,
-        "power_of": "" if tightest is None else f"{tightest.job} {tightest.deviation.words}",
-        "power_worlds": 0 if tightest is None else tightest.deviation.n_fresh,
+        "power_of": "" if tightest is None else f"{tightest.job} {tightest.words}",
+        "power_worlds": 0 if tightest is None else tightest.n_fresh,
         "irreproducible": each.irreproducible,
         "mischarged": each.mischarged,
         "refused": 0 if at_hand is None else at_hand.refused,

@@ -14,11 +14,11 @@ import pandas as pd
 
 from marketsched.results.views import at_least, at_most, exact_amount
 from marketsched.truthfulness.certificates.owner_certificate import NEGLIGIBLE
-from marketsched.truthfulness.searches.on_worlds import Claim
+from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.screened import Screened
 
 
-def contradiction(table: pd.DataFrame, claims: Sequence[Claim], screened: Screened | None) -> str:
+def contradiction(table: pd.DataFrame, claims: Sequence[Deviation], screened: Screened | None) -> str:
     """Return in words the certificate of ``table``, and the play that contradicts it; empty: none does.
 
     ``table`` is that of `certify_owners`, or empty; ``claims`` are lies that were scored on fresh worlds, ``screened``
@@ -33,13 +33,13 @@ def contradiction(table: pd.DataFrame, claims: Sequence[Claim], screened: Screen
     return f"no certificates: {found}: what they take for granted does not hold" if found else ""
 
 
-def _by_a_confirmed_lie(allowed: dict[str, float], claims: Sequence[Claim]) -> str:
-    for one in claims:
-        upper, lie = float(allowed.get(one.job, np.inf)), one.deviation
-        if lie.confirmed and lie.gain_low > upper + _rounding(one.owner.truth.value.highest):
+def _by_a_confirmed_lie(allowed: dict[str, float], claims: Sequence[Deviation]) -> str:
+    for lie in claims:
+        upper = float(allowed.get(lie.job, np.inf))
+        if lie.confirmed and lie.gain_low > upper + _rounding(lie.worth):
             gain = at_least(lie.gain_low)
             return (
-                f"{one.job} {lie.words}, which gains at least {gain} credits; its certificate allows {at_most(upper)}"
+                f"{lie.job} {lie.words}, which gains at least {gain} credits; its certificate allows {at_most(upper)}"
             )
     return ""
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 from marketsched.mechanisms.sow import StatementOfWork
 from marketsched.results.views import at_least, at_most, exact_amount
+from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.joint_reports import JointGain
-from marketsched.truthfulness.searches.on_worlds import Claim
 
 
-def sentence(claim: Claim) -> str:
+def sentence(lie: Deviation) -> str:
     """Return in words a confirmed lie, its gain in credits and per cent, and how sure that is."""
-    lie, worth = claim.deviation, claim.owner.truth.value.highest
-    share = f", {at_least(100 * lie.gain_low / worth)} % of what its job is worth" if worth > 0 else ""
+    share = f", {at_least(100 * lie.gain_low / lie.worth)} % of what its job is worth" if lie.worth > 0 else ""
     return (
-        f"{claim.job} {lie.words}: that gains at least {at_least(lie.gain_low)} credits{share} (sure to "
+        f"{lie.job} {lie.words}: that gains at least {at_least(lie.gain_low)} credits{share} (sure to "
         f"{100 * lie.confidence:.12g} %, from {lie.n_fresh:,} fresh worlds, if it never pays more than "
         f"{at_most(lie.largest_payment)} credits)"
     )

@@ -171,7 +171,7 @@ def on_worlds(owner, lies=None, plays=2000, more=4, **given):
 def best_on_worlds(owner, lies=None, **given):
     """Return the confirmed lie that surely gains most; None: there is none."""
     found = on_worlds(owner, lies, **given).confirmed
-    return found[0].deviation if found else None
+    return found[0] if found else None
 
 
 def crowd(n=12, seed=0, horizon=12, **changes):

@@ -18,7 +18,6 @@ from marketsched.truthfulness import MarketAtHand
 from marketsched.truthfulness.audit import audit
 from marketsched.truthfulness.contradictions import contradiction
 from marketsched.truthfulness.searches.evaluation import Budget, prepared
-from marketsched.truthfulness.searches.on_worlds import Claim
 from marketsched.truthfulness.searches.trials import Trial, Truth
 from small_mechanisms import best_on_worlds, crowd
 
@@ -112,7 +111,7 @@ def test_a_certificate_is_crossed_by_a_confirmed_lie_of_its_owner(upper, crossed
     (owner,) = MarketAtHand.of({**crowd(24, horizon=16), "mechanism": {"name": "pay-as-bid"}}).owners(["job-18"])
     lie = best_on_worlds(owner, [ScaleValue(0.5)], plays=300)
     assert lie is not None and lie.gain_low > 0.5
-    words = contradiction(pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [Claim(owner, lie, 0.1)], None)
+    words = contradiction(pd.DataFrame({"job": ["job-18"], "regret_upper": [upper]}), [lie], None)
     assert bool(words) is crossed
     if crossed:
         assert lie.words in words and "its certificate allows 0.5" in words

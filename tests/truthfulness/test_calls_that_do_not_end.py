@@ -114,7 +114,7 @@ def test_a_lie_under_which_it_does_not_end_is_named_and_others_are_played():
     owner = owner_in(lambda rng: EndlessUnderALie("first", rng=rng, rivals=1), BIDDER, **ONE_ROUND)
     with calls_end_within(0.4):
         found = on_worlds(owner, [ScaleValue(0.25), ScaleValue(0.5)])
-    best = found.confirmed[0].deviation
+    best = found.confirmed[0]
     assert best.gain_low <= 2.375 <= best.gain_high
     assert found.failures and all("submit in round 1: did not end within" in each for each in found.failures)
 

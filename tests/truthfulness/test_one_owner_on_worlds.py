@@ -161,8 +161,8 @@ def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
     for seed in range(n):
         found = on_worlds(owner, seed=seed, confidence=0.9, plays=1500, more=0)
         picked.append(max(gain for *_, gain in found.tried))
-        fresh += [claim.deviation.gain_mean for claim in found.claims]
-        misses += any(not c.deviation.gain_low <= 0 <= c.deviation.gain_high for c in found.claims)
+        fresh += [claim.gain_mean for claim in found.claims]
+        misses += any(not c.gain_low <= 0 <= c.gain_high for c in found.claims)
     assert np.mean(picked) > 0.1  # all gains are 0: what the race has seen is the winner's curse
     assert abs(np.mean(fresh)) < 4 * np.std(fresh) / np.sqrt(len(fresh))
     assert binom.sf(misses - 1, n, 0.1) > 1e-3
@@ -172,7 +172,7 @@ def test_the_best_of_many_looks_good_and_is_scored_as_nothing():
 def test_truthful_mechanisms_are_not_accused():
     for seed in range(many(60, least=4)):
         found = on_worlds(small_market(seed), seed=seed)
-        assert not found.failures and not any(c.deviation.inside_model for c in found.confirmed)
+        assert not found.failures and not any(c.inside_model for c in found.confirmed)
     alarms = sum(bool(on_worlds(auction("second", 2), seed=s).confirmed) for s in range(many(60, least=4)))
     assert binom.sf(alarms - 1, many(60, least=4), 0.01) > 1e-3
 
@@ -239,7 +239,7 @@ class Fines(HighestBid):
 def test_a_gain_rests_on_the_largest_payment_and_above_every_value_on_none(fine, granted):
     """The lie pays on average; but nothing limits what a rule may still ask for that asks for more than any value."""
     owner = owner_in(lambda rng: Fines(rng, fine), BIDDER, **ONE_ROUND)
-    found = on_worlds(owner, [ScaleValue(0.5)], more=0).claims[0].deviation
+    found = on_worlds(owner, [ScaleValue(0.5)], more=0).claims[0]
     assert found.gain_mean > 3 and found.largest_payment == granted
     assert found.confirmed == (fine <= 20) and (found.gain_low == -np.inf) == (fine > 20)
 
@@ -280,7 +280,7 @@ class Touchy(HighestBid):
 def test_a_mechanism_that_fails_under_some_reports_is_named_and_the_rest_goes_on(fault, reason):
     owner = owner_in(lambda rng: Touchy(fault, rng), BIDDER, **ONE_ROUND)
     found = on_worlds(owner, [ScaleValue(0.25), ScaleValue(0.5)])
-    best = found.confirmed[0].deviation
+    best = found.confirmed[0]
     assert best.gain_low <= 2.375 <= best.gain_high
     assert any(reason in failure and "ScaleValue" in failure for failure in found.failures)
 

@@ -93,7 +93,7 @@ class BestResponding:
             confidence=self.confidence,
             seed=int(self._rng.integers(2**31)),
         )
-        return found.confirmed[0].deviation if found.confirmed else None
+        return found.confirmed[0] if found.confirmed else None
 
 
 def _at_hand(market: RepeatedMarket, played: PlayedDay, place: int) -> OwnerAtHand:

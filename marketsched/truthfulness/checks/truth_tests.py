@@ -295,9 +295,9 @@ def _on_worlds(
     given: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "seed": seed}
     found = lies_on_worlds([at_turn[name] for name in lies], lies, *limits, **given).confirmed
     if found:
-        claim, lie = found[0], found[0].deviation
+        lie = found[0]
         raise Broken(
-            f"{sentence(claim)}; replay_drawn(build, {number}, {lie.misreport.data()}, {claim.job!r}{_said(kind)})"
+            f"{sentence(lie)}; replay_drawn(build, {number}, {lie.misreport.data()}, {lie.job!r}{_said(kind)})"
         )
 
 

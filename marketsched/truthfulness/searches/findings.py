@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scipy.special import stdtrit
 
@@ -43,6 +43,8 @@ class Deviation:
         Gains up to it do not count, credits.
     confirmed : bool
         ``gain_low > tolerance``.
+    detectable : float
+        The mean gain that would have been confirmed with 90 % chance, as a share of ``worth``; inf: none.
     error : float
         Standard error of ``gain_mean``; NaN: fewer than two fresh worlds.
 
@@ -51,7 +53,9 @@ class Deviation:
     See `audit`, whose result lists those of each mechanism as ``lies``.
     """
 
-    misreport: Misreport
+    job: str
+    worth: float
+    misreport: Misreport = field(repr=False)
     words: str
     size: float
     gain_mean: float
@@ -65,6 +69,7 @@ class Deviation:
     tolerance: float
     confirmed: bool
     error: float = math.nan
+    detectable: float = math.nan
 
     @property
     def seems(self) -> bool:

@@ -22,7 +22,7 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.legal import Finite
 from marketsched.results.views import exact_amount, shown_whole
 from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prepared
-from marketsched.truthfulness.searches.on_worlds import Claim
+from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.screened import Gain
 from marketsched.truthfulness.searches.screening import over_law, settled
 from marketsched.truthfulness.searches.trials import Trial, Truth
@@ -71,18 +71,17 @@ def _exactly(x: float) -> str:
     return f"{'exactly' if shown_whole(x) else 'about'} {exact_amount(x)}"
 
 
-def claim_text(scenario: Scenario, claim: Claim, run: Mapping[str, Any]) -> str:
+def claim_text(scenario: Scenario, lie: Deviation, run: Mapping[str, Any]) -> str:
     """Return the file of a lie that was confirmed on fresh worlds; ``run`` has the audit's ``seed``."""
-    lie = claim.deviation
     record = {
-        "job": claim.job,
+        "job": lie.job,
         "misreport": lie.misreport.data(),
         "seed": run["seed"],
         "gain": lie.gain_mean,
         "worlds": lie.n_fresh,
         "seed_of_worlds": lie.seed,
     }
-    return _text(scenario, sentence(claim), record)
+    return _text(scenario, sentence(lie), record)
 
 
 def gain_text(scenario: Scenario, gain: Gain) -> str:

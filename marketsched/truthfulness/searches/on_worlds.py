@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -33,24 +33,6 @@ LEAST = 350  # fresh worlds of a lie, whatever it seems: a gain of a few per cen
 HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more worlds is given up
 
 
-@dataclass(frozen=True, repr=False)
-class Claim:
-    """A lie of one owner that was scored on worlds of its own."""
-
-    owner: OwnerAtHand
-    deviation: Deviation  # the lie, its gain, and whether that is confirmed
-    detectable: float  # the mean gain that would have been confirmed with 90 % chance, share of the value; inf: none
-
-    @property
-    def job(self) -> str:
-        """Name of the owner's job."""
-        return self.owner.name
-
-    def __repr__(self) -> str:
-        """Return the job, the lie and its gain."""
-        return f"Claim({self.job!r}, {self.deviation.words!r}, {self.deviation.gain_mean:g})"
-
-
 @dataclass
 class OnWorlds:
     """The results: lies that were scored, in the order of the race; of all that were played job, size and gain.
@@ -58,17 +40,16 @@ class OnWorlds:
     ``truth_fails`` has the reasons why the truth of an owner could not be played, by job.
     """
 
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[Deviation] = field(default_factory=list)
     tried: list[tuple[str, float, float]] = field(default_factory=list)
     truth_fails: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     plays: int = 0
 
     @property
-    def confirmed(self) -> list[Claim]:
+    def confirmed(self) -> list[Deviation]:
         """The lies that surely pay, largest sure gain first."""
-        found = [claim for claim in self.claims if claim.deviation.confirmed]
-        return sorted(found, key=lambda claim: -claim.deviation.gain_low)
+        return sorted((lie for lie in self.claims if lie.confirmed), key=lambda lie: -lie.gain_low)
 
 
 def lies_on_worlds(
@@ -104,7 +85,7 @@ def lies_on_worlds(
             trial.confidence = 1 - failure
             failure /= 2
             if trial.raced and _goes(partial(_score, trial, budget, more, tell), trial, found):
-                found.claims.append(Claim(trial.truth.owner, trial.deviation, trial.detectable))
+                found.claims.append(replace(trial.deviation, detectable=trial.detectable))
     found.plays = budget.plays + more.plays
     return found
 

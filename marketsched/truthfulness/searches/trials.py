@@ -159,6 +159,8 @@ class Trial:
         owner, misreport, n = self.truth.owner, self.candidate.misreport, len(self.gains)
         low, high = self._interval
         return Deviation(
+            job=owner.name,
+            worth=owner.truth.value.highest,
             misreport=misreport,
             words=misreport.words(owner.truth),
             size=misreport.distance(owner.truth, owner.public),
