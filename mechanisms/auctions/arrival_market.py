@@ -106,7 +106,7 @@ class ArrivalMarket(Rounds):
     def serve(self, waiting: Sequence[WaitingJob]) -> Sequence[int | None]:
         """Return by waiting job, in order of (arrival, submission), what becomes of it as the round is cleared.
 
-        Its first round, this one or later; `NOT_YET`: it waits on; None: it is dropped.
+        Its first round, this one or later; 0 (`waiting_job.NOT_YET`): it waits on; None: it is dropped.
         """
 
     @abstractmethod

@@ -1,10 +1,10 @@
 r"""Auctions held afresh in every round: the frame that spot, pay-as-bid and VCG share.
 
-In each round the free nodes are offered to the jobs that are ready and wait. A waiting job's bid is what it declares a
-start in this round to be worth, :math:`V(\tau + d)`; durations hidden: the expected worth, by its own law given arrival
-and signal. Winners start at once and keep their nodes until they complete; losers wait and bid again, and are dropped
-once no later start is worth anything. No job is evicted for another. What a winner pays is settled by the rule of the
-auction and charged when it completes.
+In each round the free nodes are offered to the jobs that are ready, wait and fit into these nodes. A job's bid is what
+it declares a start in this round to be worth, :math:`V(\tau + d)`; durations hidden: the expected worth, by its own
+law given arrival and signal. Winners start at once and keep their nodes until they complete; losers wait and bid
+again, and are dropped once no later start is worth anything. No job is evicted for another. What a winner pays is
+settled by the rule of the auction and charged when it completes.
 
 The auctioneer is short-sighted: it maximises what starts now, whatever comes later. That makes even
 the best rule truthful within a round only; `audit` measures what waiting, or hurrying, can gain.
@@ -28,13 +28,28 @@ from marketsched.mechanisms.mechanism import JobId
 
 
 class Bids(NamedTuple):
-    """The bids of one round, in order of submission; arrays of shape (n_bids,)."""
+    """The bids of one round, in order of submission; arrays of shape (n_bids,).
 
-    worth: NDArray[np.float64]  # credits, > 0, of a start now
-    nodes: NDArray[np.int64]  # at most those that are free
-    rounds: NDArray[np.float64]  # mean duration by the report, given the arrival and what was seen
-    jobs: Sequence[JobId] = ()  # by name
-    owners: Sequence[Hashable] = ()  # whose they are
+    Jobs wider than the free nodes wait without a bid: a rule that has to see them overrides `ArrivalMarket.serve`.
+
+    Attributes
+    ----------
+    worth : ndarray of float
+        Of a start now, credits, > 0; of a hidden duration the mean by the report.
+    nodes : ndarray of int
+        Asked for, at most those that are free.
+    rounds : ndarray of float
+        Mean duration by the report, given the arrival and what was seen: where durations are hidden a lie moves it.
+        `Settlement.rate` charges the rounds used, which no report moves.
+    jobs, owners : sequence
+        Names of the jobs and of their owners.
+    """
+
+    worth: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    rounds: NDArray[np.float64]
+    jobs: Sequence[JobId] = ()
+    owners: Sequence[Hashable] = ()
 
 
 class Settlement(NamedTuple):
@@ -82,7 +97,8 @@ class RoundAuction(ArrivalMarket):
     def settle(self, bids: Bids, free: int) -> list[Settlement | None]:
         """Return for each bid what its job will be charged, or None if it does not win.
 
-        The nodes of the winners add up to at most ``free``. An answer of another length or type is refused.
+        Bids are of the jobs that fit into the ``free`` nodes; the nodes of the winners add up to at most ``free``. An
+        answer of another length or type is refused.
         """
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:

@@ -19,7 +19,21 @@ NOT_YET = 0  # a round that is still open
 
 
 class WaitingJob:
-    """A job from submission, the ``order``-th of the market, until it is gone."""
+    """A job from submission, the ``order``-th of the market, until it is gone; rounds that are open are 0 (`NOT_YET`).
+
+    Attributes
+    ----------
+    job, owner, order, width
+        Its name, its owner's, its place in the order of submission, and the nodes that it asks for.
+    arrival, signal, start, useful, last_start
+        Its round of arrival, and what was seen then; its first round, which may be booked ahead; the last completion
+        and (if noted) the last start that are worth anything by the report.
+    limit, mean, worth
+        What `foresee` notes: the most rounds that it may run, those expected, and the expected value of each start from
+        the arrival on, credits, shape (n_starts,).
+    agreed
+        What `serve` notes for `charge`.
+    """
 
     __slots__ = (
         "_columns", "_sow", "agreed", "arrival", "job", "last_start", "limit", "mean", "order", "owner", "signal",
@@ -32,12 +46,11 @@ class WaitingJob:
         self.job, self.order, self._sow = job, order, sow
         self.owner = job if owner is None else owner
         self.width: int = sow.concurrency if width is None else width  # type: ignore[union-attr]
-        self.arrival = self.start = NOT_YET  # a start may be booked ahead
-        self.useful = self.last_start = NOT_YET  # last completion and (if noted) start worth anything by the report
+        self.arrival = self.start = self.useful = self.last_start = NOT_YET
         self.signal: Signal = None
-        self.limit, self.mean = 0, 0.0  # the most rounds it may run, and those expected
-        self.worth: NDArray[np.float64] | None = None  # expected value of starts from the arrival on, credits
-        self.agreed: Any = None  # what `serve` noted for `charge`
+        self.limit, self.mean = 0, 0.0
+        self.worth: NDArray[np.float64] | None = None
+        self.agreed: Any = None
         self._columns: JobColumns | None = None
 
     @classmethod
