@@ -6,20 +6,14 @@ protocol. No other module checks which members an object has.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Hashable
+from functools import wraps
+from typing import Any
 
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
-from marketsched.mechanisms.mechanism import Event, JobClass, JobId, LaunchPlan, Mechanism, Offer, takes_owner
-from marketsched.mechanisms.menu import Menu, WelfareCertificate
+from marketsched.mechanisms.mechanism import Event, JobId, LaunchPlan, Mechanism, takes_owner
 from marketsched.mechanisms.sow import StatementOfWork
-
-if TYPE_CHECKING:
-    from marketsched.mechanisms.resources.bookings import Booking
 
 NEEDED = ("round", "horizon", "submit", "arrive", "advance", "complete")
 LIMITS = ("max_concurrency", "max_duration", "max_value", "cluster", "purses")
@@ -88,43 +82,6 @@ class Forwarding(Mechanism):
     def complete(self, job: JobId) -> Event:
         return self.inner.complete(job)
 
-    def withdraw(self, job: JobId, fee: float = 0.0) -> Event:
-        return self.inner.withdraw(job, fee) if self._has("withdraw") else super().withdraw(job, fee)
-
-    def restate(self, job: JobId, sow: StatementOfWork) -> None:
-        if self._has("restate"):
-            self.inner.restate(job, sow)
-        else:
-            super().restate(job, sow)
-
-    def set_share(self, place: str, share: float) -> None:
-        if self._has("set_share"):
-            self.inner.set_share(place, share)
-        else:
-            super().set_share(place, share)
-
-    def close(self) -> list[Event]:
-        return self.inner.close() if self._has("close") else super().close()
-
-    def slot_prices(self, first: int, count: int) -> NDArray[np.float64] | None:
-        return self.inner.slot_prices(first, count) if self._has("slot_prices") else super().slot_prices(first, count)
-
-    def committed(self, first: int, count: int) -> NDArray[np.float64] | None:
-        return self.inner.committed(first, count) if self._has("committed") else super().committed(first, count)
-
-    def menu(self, concurrency: int) -> Menu | None:
-        return self.inner.menu(concurrency) if self._has("menu") else super().menu(concurrency)
-
-    def quote(self, job: JobId, sow: StatementOfWork) -> Offer:
-        return self.inner.quote(job, sow) if self._has("quote") else super().quote(job, sow)
-
-    def keep_menus(self, jobs: Iterable[JobId] | None = None) -> None:
-        if self._has("keep_menus"):
-            self.inner.keep_menus(jobs)
-
-    def menu_at_arrival(self, job: JobId) -> object:
-        return self.inner.menu_at_arrival(job) if self._has("menu_at_arrival") else super().menu_at_arrival(job)
-
     @property
     def posts_menus_at_arrival(self) -> bool:
         if isinstance(self.inner, Mechanism):
@@ -135,30 +92,20 @@ class Forwarding(Mechanism):
         """Return the final outcome of a job, if the class of ``inner`` itself defines it."""
         return self.inner.booked(job, duration) if "booked" in vars(type(self.inner)) else None
 
-    def owed(self, job: JobId, rounds: int) -> float | None:
-        return self.inner.owed(job, rounds) if self._has("owed") else None
 
-    def forget(self, job: JobId) -> None:
-        if self._has("forget"):
-            self.inner.forget(job)
+def _passed_on(name: str) -> Any:
+    """Return a method that calls the inner one, or where there is none that of `Mechanism`."""
+    default = getattr(Mechanism, name)
 
-    def class_of(self, job: JobId) -> JobClass | None:
-        return self.inner.class_of(job) if self._has("class_of") else None
+    @wraps(default)
+    def call(self: Forwarding, *given: Any, **named: Any) -> Any:
+        return getattr(self.inner, name)(*given, **named) if self._has(name) else default(self, *given, **named)
 
-    def booking(self, job: JobId) -> Booking | None:
-        return self.inner.booking(job) if self._has("booking") else super().booking(job)
+    return call
 
-    def nodes_in_use(self) -> int | None:
-        return self.inner.nodes_in_use() if self._has("nodes_in_use") else super().nodes_in_use()
 
-    def certificate(self) -> WelfareCertificate | None:
-        return self.inner.certificate() if self._has("certificate") else super().certificate()
-
-    def theorems(self, *, revealed: bool) -> str | None:
-        return self.inner.theorems(revealed=revealed) if self._has("theorems") else super().theorems(revealed=revealed)
-
-    def statistics(self) -> Mapping[str, Any]:
-        return self.inner.statistics() if self._has("statistics") else super().statistics()
-
-    def tables(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
-        return self.inner.tables() if self._has("tables") else super().tables()
+for _name in (
+    "withdraw restate set_share close slot_prices committed menu quote keep_menus menu_at_arrival owed forget class_of "
+    "booking nodes_in_use certificate theorems statistics tables".split()
+):
+    setattr(Forwarding, _name, _passed_on(_name))

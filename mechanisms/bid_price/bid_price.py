@@ -53,10 +53,9 @@ from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.bid_price.curve import Curve, Slack, bucket_of
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate, best_entry, entry_price
 from marketsched.mechanisms.bid_price.forecast import Forecast, FromHistory, FromLaws, check_sources, lags_in_rounds
-from marketsched.mechanisms.bid_price.foreseen import foreseen
 from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
-from marketsched.mechanisms.bid_price.queue import Queued, serve_queue
+from marketsched.mechanisms.bid_price.queue import Queued, foresee, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
 from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes, follows
 from marketsched.mechanisms.law import Signal
@@ -302,11 +301,7 @@ class BidPrice(KeptMenus):
 
     def foresee(self, x: WaitingJob, signal: Signal) -> None:
         """Record the value of each start from now on; the signal decides, not the form of the report."""
-        known = foreseen(x, self.max_duration, self._signals)
-        x.limit, x.mean, x.worth = known.limit, known.mean, known.worth
-        if known.residuals is not None:
-            assert known.law is not None
-            x.agreed = Queued(known.residuals, known.law)
+        foresee(x, self.max_duration, self._signals)
 
     def serve(self, waiting: Sequence[WaitingJob]) -> list[int | None]:
         """Announce the prices of the round, give every arrival its favourite entry, and start who waits."""
@@ -490,7 +485,8 @@ class BidPrice(KeptMenus):
         for each in sorted(arrivals, key=lambda each: each.arrival):
             useful = history.limits.last_useful_completion(each.sow)
             x = WaitingJob(None, 0, each.sow, each.owner).come(each.arrival, each.signal, useful)
-            known = foreseen(x, history.limits.max_duration, self._signals)
+            foresee(x, history.limits.max_duration, self._signals)
+            assert x.worth is not None
             for _, curve in self._listeners(each.owner):
-                curve.learn(each.owner, each.arrival - history.rounds, known.mean, each.sow.concurrency, known.worth)
+                curve.learn(each.owner, each.arrival - history.rounds, x.mean, x.width, x.worth)
         self._n_seen += len(arrivals)

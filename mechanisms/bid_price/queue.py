@@ -14,11 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marketsched.mechanisms.auctions.hidden_turn import start_at_turn
+from marketsched.mechanisms.auctions.hidden_turn import expected_worth, start_at_turn
 from marketsched.mechanisms.auctions.waiting_job import NOT_YET, WaitingJob
 from marketsched.mechanisms.bid_price.entries import TOLERANCE
 from marketsched.mechanisms.law import DurationLaw
 from marketsched.mechanisms.mechanism import JobId
+from marketsched.mechanisms.signals import Signals, observed_duration
 
 Order = Literal["strict", "sealed"]
 
@@ -73,3 +74,25 @@ def serve_queue(
             free[now - 1 : start - 1 + x.limit] -= width
         starts[x.job] = start
     return starts
+
+
+def foresee(x: WaitingJob, max_duration: int, signals: Signals) -> None:
+    """Note the part of a report that applies to an arrived job; the signal decides, not the form of the report."""
+    duration = observed_duration(x.signal, signals)
+    if duration is not None:
+        known = DurationLaw(np.array([duration]), np.ones(1))
+        x.limit, x.mean = duration, float(duration)
+        x.worth = expected_worth(x, known) if duration <= max_duration else np.zeros(0)
+    else:
+        law = x.law
+        x.limit, x.mean, x.worth = max_duration, law.mean, expected_worth(x, law)
+        x.agreed = Queued(mean_residuals(law, max_duration), law)
+
+
+def mean_residuals(law: DurationLaw, max_duration: int) -> NDArray[np.float64]:
+    """Return the mean residual after 0, 1, ... rounds, E[d - e | d > e]; 1 where no longer run was foreseen."""
+    mass = np.bincount(law.durations, weights=law.weights, minlength=max_duration + 2)[: max_duration + 2]
+    longer = np.cumsum(mass[::-1])[::-1][1:]  # of the runs beyond e, e = 0, 1, ...
+    rounds = np.cumsum((mass * np.arange(mass.size))[::-1])[::-1][1:]
+    ages, some = np.arange(longer.size), longer > 1e-12
+    return np.where(some, rounds / np.where(some, longer, 1.0) - ages, 1.0)

@@ -10,7 +10,7 @@ from typing import Any
 from marketsched.mechanisms.credits.purses import CREDIT, Purses
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.schedulers.advance_market import AdvanceMarket
-from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
+from marketsched.mechanisms.schedulers.turns import BySharesMarket
 
 
 class OnCredit(BySharesMarket, AdvanceMarket):

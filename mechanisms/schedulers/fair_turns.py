@@ -19,10 +19,9 @@ from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import PositiveShare, legal
 from marketsched.mechanisms.mechanism import Standing
-from marketsched.mechanisms.schedulers.by_shares import BySharesMarket
 from marketsched.mechanisms.schedulers.node_jobs import WallJob
 from marketsched.mechanisms.schedulers.nodes_queue import NodesQueue
-from marketsched.mechanisms.schedulers.turns import Accounts, Turns
+from marketsched.mechanisms.schedulers.turns import Accounts, BySharesMarket, Turns
 from marketsched.mechanisms.schedulers.turns_anew import TurnsAnew
 from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
 

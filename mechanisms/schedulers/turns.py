@@ -13,12 +13,13 @@ of one owner's jobs, which is value over work or a rank, leaves everything as it
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.schedulers.share_tree import ShareTree
 
@@ -104,6 +105,26 @@ class Accounts:
     def _divide(self, tree: ShareTree) -> None:
         portions = tree.portions()
         self.parts = np.array([portions.get(owner, 0.0) for owner in self._numbers])
+
+
+class BySharesMarket(ArrivalMarket):
+    """A market without money, in which owners have shares."""
+
+    accounts: Accounts
+    free_of_charge: ClassVar[bool] = True
+
+    @staticmethod
+    def wants_owners(shares: object = None, **_: object) -> bool:
+        """Tell whether these parameters need the names of all owners."""
+        return shares is None
+
+    def statistics(self) -> dict[str, float]:
+        """Return how many owners there are, and how many of them have no part."""
+        return self.accounts.statistics()
+
+    def set_share(self, place: str, share: float) -> None:
+        """Give an account or an owner another share from the current round on; errors as of `Accounts.set_share`."""
+        self.accounts.set_share(place, share)
 
 
 class Turns:
