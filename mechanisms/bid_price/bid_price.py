@@ -57,7 +57,7 @@ from marketsched.mechanisms.bid_price.kept_menus import KeptMenus
 from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.bid_price.queue import Queued, foresee, serve_queue
 from marketsched.mechanisms.bid_price.returning import Returning
-from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes, follows
+from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Amount, Count, Finite, ListOf, Maybe, Positive, Seed, Whole, legal
 from marketsched.mechanisms.mechanism import JobId, Standing, Truthful
@@ -231,69 +231,22 @@ class BidPrice(KeptMenus):
             self._bucket_of[owner] = bucket_of(owner, len(self._curves), self._bucket_seed)
         return self._bucket_of[owner]
 
-    @property
-    def _home(self) -> type:
-        """The class by whose rule whole markets of revealed durations are played."""
-        return BidPrice
-
-    def play(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> bool:
-        """Play many rounds at once, revealed durations without objects for jobs; see `Mechanism.play`."""
-        shown = jobs.revealed[jobs.arrivals != NEVER].all()
-        if self._played is None and shown and self._one_for_all() and follows(self, self._home):
-            if self._submissions or not self.accepts(jobs):
-                return False
-            self._play_revealed(jobs, outcomes, until)
-            return True
-        return super().play(jobs, outcomes, until)
-
-    def _one_for_all(self) -> bool:
-        """Tell whether all jobs of revealed duration face the prices of one curve, whoever their owners are."""
-        alike = len(self._curves) == 1 and not self._curves[0].expects_owners
-        return alike and self._menus is None and self._signals == "durations"
-
-    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
-        curve, first = self._curves[0], self._round
-        order, arrivals = jobs.by_arrival
-        bounds = np.searchsorted(arrivals, np.arange(first, until + 2))
-        counts = self._useful_starts(jobs)
-        busy = first + np.flatnonzero(np.diff(bounds))
-        for begin, end in zip([first, *busy.tolist()], [*busy.tolist(), until + 1], strict=True):
-            if begin == end:
-                continue
-            # Of rounds begin .. end - 1 only the first has arrivals.
-            curve.note_prices(begin, begin + 1, outcomes)
-            self._round = begin
-            self._keep_calendar()
-            rows = order[bounds[begin - first] : bounds[begin - first + 1]]
-            if rows.size:
-                self._make_prices(())
-                curve.serve(rows, begin, jobs, counts, self._free, outcomes)
-                self._n_seen += rows.size
-            curve.note_prices(begin + 1, end, outcomes)
-            self._round = end - 1
-            self._keep_calendar()
-            curve.slack.rounds_over(begin, curve.slot_prices(begin, end - begin) * self._free[begin - 1 : end - 1])
-        rows = order[bounds[0] : bounds[-1]]
-        outcomes.close_bookings(rows, jobs)
-        self._round = until + 1
-
     def turn(self, jobs: JobColumns, outcomes: Outcomes, before: NDArray[np.int64]) -> ArrivalTurn | None:
         """Return the turn of a job that arrives in the current round, see `Mechanism.turn`; None: some are hidden."""
-        if self._played is not None:
+        shown = jobs.revealed[jobs.arrivals != NEVER].all() and self._signals == "durations"
+        if not shown or self._menus is not None or len(self._curves) > 1 or self._curves[0].expects_owners:
             return None
-        here = copy.copy(self)
+        here, useful = copy.copy(self), jobs.useful(self.max_delay, self.horizon)
         here._free, here._curves = self._free.copy(), [copy.copy(self._curves[0])]
         here._keep_calendar()
         here._make_prices(())
-        here._curves[0].serve_rows(before, self._round, jobs, self._useful_starts(jobs), here._free, outcomes)
+        for row in before.tolist():
+            x = WaitingJob.of_row(jobs, row, row, row).come(self._round, jobs.seen(row), int(useful[row]))
+            here.foresee(x, x.signal)
+            start = here._serve_one(x)
+            if start:
+                here._free[start - 1 : start - 1 + x.limit] -= x.width
         return ArrivalTurn(here, here._serve_one, here._owed)
-
-    def _useful_starts(self, jobs: JobColumns) -> NDArray[np.int64]:
-        """Return how many starts from its arrival on are worth anything to each job, shape (n,)."""
-        last = jobs.useful(self.max_delay, self.horizon)
-        counts: NDArray[np.int64] = np.maximum(0, last - jobs.durations - jobs.arrivals + 1)
-        counts[jobs.durations > self.max_duration] = 0
-        return counts
 
     def _serve_one(self, x: WaitingJob) -> int | None:
         """Give a job its favourite entry, without booking it."""
@@ -463,6 +416,11 @@ class BidPrice(KeptMenus):
 
     def _learn(self, arrived: Sequence[WaitingJob]) -> None:
         """Take the arrivals of this round into the past: from now on they may teach."""
+        self._n_seen += len(arrived)
+        alone = len(self._curves) == 1 and not self._curves[0].expects_owners
+        if alone and arrived and not any(isinstance(x.agreed, Queued) for x in arrived):
+            self._curves[0].learn_together(arrived, self.round)
+            return
         for x in arrived:
             assert x.worth is not None
             sealed = self._order == "sealed" and x.width > 1
@@ -471,7 +429,6 @@ class BidPrice(KeptMenus):
                     curve.learn_queued(x, sealed)
                 else:
                     curve.learn(x.owner, self.round, x.mean, x.width, x.worth)
-        self._n_seen += len(arrived)
 
     def _note_departures(self, waiting: Sequence[WaitingJob], starts: dict[JobId, int | None]) -> None:
         for x in waiting:

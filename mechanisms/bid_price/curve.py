@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.dual import dual_prices
-from marketsched.mechanisms.bid_price.entries import Served, best_entry, serve_arrivals
+from marketsched.mechanisms.bid_price.entries import best_entry
 from marketsched.mechanisms.bid_price.forecast import Forecast, with_waiting
 from marketsched.mechanisms.bid_price.returning import REACH, Returning
 from marketsched.mechanisms.bid_price.tasks import TaskStore
-from marketsched.mechanisms.columns import JobColumns, Outcomes
 from marketsched.mechanisms.mechanism import JobId
 
 RATE = 0.02  # of the moving averages
@@ -220,31 +219,15 @@ class Curve:
         self._weigh(mean, width, worth)
         return row
 
-    def note_prices(self, first: int, end: int, outcomes: Outcomes) -> None:
-        """Note the prices of rounds ``first .. end - 1``, in each as they stand now."""
-        outcomes.prices[first - 1 : end - 1] = self.slot_prices(first, end - first)
-        if outcomes.surface is not None:
-            for now in range(first, min(end, self.first + self.prices.size)):  # later ones are 0
-                outcomes.surface[now - 1] = self.slot_prices(now, outcomes.surface.shape[1])
-
-    def serve(
-        self, rows: NDArray[np.int64], now: int, jobs: JobColumns, counts: NDArray[np.int64],
-        free: NDArray[np.int64], outcomes: Outcomes,
-    ) -> None:  # fmt: skip
-        """Serve the arrivals of a round at these prices, and take them into the past; see `serve_arrivals`."""
-        found = self.serve_rows(rows, now, jobs, counts, free, outcomes)
-        columns = (jobs.durations[rows], jobs.widths[rows], found.counts, found.values)
-        self.past.extend(now, *columns, alike=self._forecast.adds_exactly)
-        self._density = found.density
-        self._n_densities += int(np.count_nonzero(found.counts))
-        self.slack.arrivals_served(found.lost)
-
-    def serve_rows(
-        self, rows: NDArray[np.int64], now: int, jobs: JobColumns, counts: NDArray[np.int64],
-        free: NDArray[np.int64], outcomes: Outcomes,
-    ) -> Served:  # fmt: skip
-        """Serve the arrivals of a round at these prices, and learn nothing; see `serve_arrivals`."""
-        return serve_arrivals(rows, now, jobs, counts, free, self.prefix, self._density, outcomes)
+    def learn_together(self, arrived: Sequence[WaitingJob], now: int) -> None:
+        """As `learn`, of all arrivals of a round, durations revealed; like ones are neighbours if sums stay exact."""
+        worths = [x.worth for x in arrived if x.worth is not None]
+        durations, widths, counts = np.array(
+            [(x.limit, x.width, worth.size) for x, worth in zip(arrived, worths, strict=True)], np.int64
+        ).T
+        self.past.extend(now, durations, widths, counts, np.concatenate(worths), alike=self._forecast.adds_exactly)
+        for x, worth in zip(arrived, worths, strict=True):
+            self._weigh(x.mean, x.width, worth)
 
     def learn_queued(self, x: WaitingJob, sealed: bool) -> None:
         """As `learn`, of a job that is in the queue; while it is ``sealed`` its row is kept closed."""

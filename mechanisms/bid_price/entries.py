@@ -8,13 +8,10 @@ largest surplus, the earliest among equals, and none unless that exceeds 1e-12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-
-from marketsched.mechanisms.columns import JobColumns, Outcomes
 
 TOLERANCE = 1e-12  # a surplus has to exceed it
 
@@ -98,61 +95,6 @@ def best_entry(
     return int(found), float(surplus), float(best)
 
 
-class _Jobs(NamedTuple):
-    """What is read of jobs whose durations are revealed; see `JobColumns`."""
-
-    durations: NDArray[np.int64]  # (n,), rounds
-    widths: NDArray[np.int64]  # (n,), nodes
-    begins: NDArray[np.int64]  # (n + 1,), of the steps of each value curve
-    values: NDArray[np.float64]  # (begins[-1],), credits
-    lasts: NDArray[np.int64]  # (begins[-1],), the last completion of each step
-
-
-class Served(NamedTuple):
-    """The arrivals of a round, served together."""
-
-    lost: float  # surplus that they lost to bookings, credits
-    density: float  # values per node-round of immediate starts added up
-    counts: NDArray[np.int64]  # (m,), how many starts are worth anything to each
-    values: NDArray[np.float64]  # (counts.sum(),), credits of those starts, one job after the other
-
-
-def serve_arrivals(
-    rows: NDArray[np.int64],
-    now: int,
-    jobs: JobColumns,
-    counts: NDArray[np.int64],
-    free: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    density: float,
-    outcomes: Outcomes,
-) -> Served:
-    """Give the jobs that arrive in a round their favourite entries, in order of submission; durations are revealed.
-
-    Parameters
-    ----------
-    rows : array of int, shape (m,)
-        Of ``jobs``.
-    now : int
-        The round.
-    counts : array of int, shape (n_jobs,)
-        How many starts from the arrival on are worth anything to each job.
-    free, prefix : ndarray
-        As of `best_entry`; bookings are taken off ``free``.
-    density : float
-        Values per node-round so far, to which those of these jobs are added.
-    outcomes : Outcomes
-        Receives starts and payments.
-    """
-    own = counts[rows]
-    values = np.empty(own.sum())
-    columns = _Jobs(jobs.durations, jobs.widths, jobs.begins, jobs.values, jobs.lasts)
-    lost, density = _serve_kernel(
-        rows, now, columns, own, free, prefix, values, outcomes.starts, outcomes.payments, density
-    )
-    return Served(float(lost), float(density), own, values)
-
-
 def entry_price(prefix: NDArray[np.float64], now: int, width: int, start: int, duration: int) -> float:
     """Return the price of ``duration`` rounds from ``start`` on; arguments as of `best_entry`."""
     last = prefix.size - 1
@@ -177,33 +119,3 @@ def _best_entry_kernel(free, prefix, now, width, duration, values):  # type: ign
         if s >= since and utility > surplus:
             found, surplus = s, utility
     return found, (surplus if found else 0.0), best
-
-
-@njit(cache=True)
-def _serve_kernel(rows, now, jobs, counts, free, prefix, kept, starts, paid, density):  # type: ignore[no-untyped-def]
-    """Give each arrival its favourite entry; fill ``kept`` with its values. Returns lost surplus and densities."""
-    durations, widths, begins, values, lasts = jobs
-    lost, end, used = 0.0, prefix.size - 1, 0
-    for i in range(rows.size):
-        j, count = rows[i], counts[i]
-        width, duration = widths[j], durations[j]
-        own = kept[used : used + count]
-        used += count
-        step = begins[j]
-        for k in range(count):
-            while lasts[step] < now + k + duration:
-                step += 1
-            own[k] = values[step]
-        start, surplus, best = _best_entry_kernel(free, prefix, now, width, duration, own)
-        lost += best - surplus
-        if start:
-            begin = min(start - now, end)
-            starts[j], paid[j] = start, width * (prefix[min(begin + duration, end)] - prefix[begin])
-            for t in range(start - 1, min(start - 1 + duration, free.size)):
-                free[t] -= width
-        if count:
-            highest = 0.0
-            for k in range(count):
-                highest = max(highest, own[k])
-            density += highest / (width * float(duration))
-    return lost, density

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from marketsched.mechanisms.auctions.arrival_market import Moved
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.bid_price.bid_price import BidPrice
-from marketsched.mechanisms.columns import NEVER, JobColumns, Outcomes
+from marketsched.mechanisms.columns import NEVER, JobColumns
 from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.legal import Share, legal
@@ -128,10 +128,6 @@ class TwoOffers(BidPrice):
         self._hidden = HiddenJobs(self.capacity, self.max_duration, late_odds, unit, **rules)
         self._in_row: dict[int, WaitingJob] = {}
         self._books = False  # whether a job of revealed duration has arrived: then regular runs are booked, too
-
-    @property
-    def _home(self) -> type:
-        return TwoOffers
 
     @property
     def load(self) -> int:
@@ -233,10 +229,6 @@ class TwoOffers(BidPrice):
         if not isinstance(x.agreed, Taken):
             return super()._owed(x, used)
         return 0.0 if x.agreed.offer == SPARE else x.agreed.rate * x.width * used
-
-    def _play_revealed(self, jobs: JobColumns, outcomes: Outcomes, until: int) -> None:
-        super()._play_revealed(jobs, outcomes, until)
-        self._books = self._books or bool(jobs.arriving(1, until).size)
 
     # -- one round ------------------------------------------------------------------------------------------
 

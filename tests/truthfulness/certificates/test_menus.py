@@ -40,7 +40,7 @@ OWN, BEST, QUOTE = (
 class _Announced:
     """Scenarios of what was announced: what the bid prices of the package are not made of."""
 
-    steps, samples_the_past = 10, False
+    steps, samples_the_past, adds_exactly = 10, False, False
 
     def __init__(self):
         self.reports = []
