@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from marketsched.mechanisms.auctions.arrival_market import ArrivalMarket
-from marketsched.mechanisms.legal import Count, legal
+from marketsched.mechanisms.legal import Count, Positive, legal
 from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.signals import Signals
 
@@ -33,10 +33,13 @@ class ClusterMarket(ArrivalMarket):
         horizon: Count,
         *,
         max_concurrency: Count,
+        max_duration: Count,
+        max_value: Positive,
+        max_delay: Count,
         cluster: Cluster | None = None,
         signals: Signals = "durations",
-        **more: Any,
     ) -> None:
-        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **more)
+        sizes: dict[str, Any] = {"max_duration": max_duration, "max_value": max_value, "max_delay": max_delay}
+        super().__init__(capacity, horizon, max_concurrency=min(max_concurrency, capacity), **sizes)
         self.limits = replace(self.limits, max_concurrency=max_concurrency, cluster=cluster)
         self.cluster, self._signals = Cluster.of_nodes(capacity) if cluster is None else cluster, signals

@@ -15,11 +15,13 @@ from marketsched.mechanisms.errors import InvalidParameterError
 from marketsched.mechanisms.law import Signal
 from marketsched.mechanisms.mechanism import JobId
 from marketsched.mechanisms.resources.bookings import Booking
+from marketsched.mechanisms.resources.cluster import Cluster
 from marketsched.mechanisms.resources.cluster_market import ClusterMarket
 from marketsched.mechanisms.resources.known import known_at_arrival
 from marketsched.mechanisms.schedulers.node_jobs import WallJob, wall_job_of
 from marketsched.mechanisms.schedulers.queue_scheduler import OrderedQueue
 from marketsched.mechanisms.schedulers.wall_nodes import WallNodes
+from marketsched.mechanisms.signals import Signals
 
 FIXED = ("kill", "grace", "drop_hopeless", "stop_at_deadline", "most_overtaken")  # not to be chosen on nodes
 
@@ -39,8 +41,10 @@ class NodesQueue(OrderedQueue, ClusterMarket):
 
     places_all: ClassVar[bool] = False  # whether identical nodes are a cluster of one kind, too
 
-    def __init__(self, *sizes: Any, **queue: Any) -> None:
-        super().__init__(*sizes, **queue)
+    def __init__(
+        self, *sizes: Any, cluster: Cluster | None = None, signals: Signals = "durations", **queue: Any
+    ) -> None:
+        super().__init__(*sizes, cluster=cluster, signals=signals, **queue)
         self._there: dict[JobId, WallJob] = {}  # jobs that came to nodes
         self._turn = 0
         placed = self.places_all or self.limits.cluster is not None

@@ -59,7 +59,8 @@ class QueueScheduler(ArrivalMarket):
         round_seconds: Annotated[float | None, Maybe(Finite("(0, inf)"))] = None,
         **more: Any,
     ) -> None:
-        super().__init__(*sizes, stop_at_deadline=stop_at_deadline, **more)
+        super().__init__(*sizes, **more)
+        self.stop_at_deadline = stop_at_deadline
         self.kill, self.drop_hopeless, self.unit = kill, drop_hopeless, Unit.of(round_seconds)
         self.grace = self.unit.whole(1) if grace is None else grace
 
