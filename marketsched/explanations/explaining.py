@@ -132,7 +132,7 @@ class Explainer:
         Parameters
         ----------
         job : str
-            Its name.
+            Its name, or its number in the log.
         changes : bool
             Whether to play what would have changed it, and to check its payment.
 
@@ -141,9 +141,7 @@ class Explainer:
         UnknownNameError
             If no job of this name arrived.
         """
-        if job not in self.places:
-            legal = "a job that arrived, as in the table jobs"
-            raise UnknownNameError(place="job", value=job, legal=legal)
+        job = self._named(job)
         place, waits, rule = self.places[job], self.waits, self.rule
         row = self.jobs.iloc[place]
         causes = {name: int(rounds[place]) for name, rounds in waits.causes._asdict().items()}
@@ -170,7 +168,23 @@ class Explainer:
             job, str(row["owner"]), int(waits.nodes[place]), *moments, str(row["outcome"]), *worth, wait, causes,
             holders, "" if kept is None else str(names[kept]), rule, self.scenario.mechanism.name,
             self.result.meta.get("round_seconds"), int(row["runs"]), found, checked, self._purse(job, row),
+            str(row.get("log_id") or ""),
         )  # fmt: skip
+
+    def _named(self, job: str) -> str:
+        """Return the name of a job by its name, or by its number in the log."""
+        if job in self.places:
+            return job
+        of_log = self.jobs["log_id"].astype(str) if "log_id" in self.jobs else pd.Series("", index=self.jobs.index)
+        names = self.jobs["name"][of_log == job].astype(str).tolist()
+        if len(names) == 1:
+            return names[0]
+        legal = f"one of {', '.join(names[:9])}"  # of a window whose users are drawn again
+        if not names:
+            known = [f"its name, as {name}" + (f", or its number in the log, as {number}" if number else "")
+                     for name, number in zip(self.jobs["name"][:1], of_log[:1], strict=True)]  # fmt: skip
+            legal = f"a job that arrived with seed {self.seed}: {' '.join(known) or 'there is none'}"
+        raise UnknownNameError(place="job", value=job, legal=legal)
 
     def _purse(self, job: str, row: pd.Series[Any]) -> str:
         """Say what a purse says of a job: when it became regular, or what it costs and its owner has."""

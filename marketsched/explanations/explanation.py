@@ -70,6 +70,8 @@ class Explanation:
         Its payment, recomputed; None: not asked for.
     purse : str
         Where owners have purses, what its own says of the job.
+    log_id : str
+        The job's number in its log; empty: not known.
     """
 
     job: str
@@ -93,6 +95,7 @@ class Explanation:
     changes: Sequence[Changed] | None = ()
     checked: Payment | None = None
     purse: str = ""
+    log_id: str = ""
 
     def data(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -144,7 +147,7 @@ class Explanation:
         end = "" if self.end is None else f"; {ends.get(self.outcome, self.outcome)} {at(self.end)}"
         count = f", {self.runs} runs" if self.runs > 1 else ""
         worth = f"worth {amount(self.value)} of at most {amount(self.best)} credits"
-        asked = _counted(self.nodes, "node")
+        asked = (f"job {self.log_id} of the log; " if self.log_id else "") + _counted(self.nodes, "node")
         return f"  {asked}; arrival {at(self.arrival)}; {run}{end}{count}; {worth}, pays {amount(self.payment)}"
 
     def _moment(self, now: int) -> str:

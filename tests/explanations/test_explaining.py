@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import marketsched
+from marketsched import config
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
 from marketsched.explanations.explaining import Explainer
@@ -146,6 +147,24 @@ def test_a_class_one_step_up_is_a_change_of_the_log(tmp_path):
 
 def test_a_rule_of_unknown_kind_has_no_limit_in_its_words():
     assert rule_of(type("Unknown", (), {})(), revealed=True).own == "it fitted, and its rule did not start it"
+
+
+def test_a_job_of_a_log_is_found_by_its_number_there(tmp_path):
+    """The second row of a log in each of three formats."""
+    swf = ["; MaxNodes: 4", *(f"{k} {k} 0 300 2 -1 -1 2 600 -1 1 6 1 1 1 1 -1 -1" for k in (6811, 6812))]
+    (tmp_path / "log.swf").write_text("\n".join(swf) + "\n")
+    rows = [f"{k}|ann|2026-03-01T10:00:0{k % 10}|00:05:00|2|COMPLETED" for k in (40000, 40001)]
+    (tmp_path / "sacct").write_text("\n".join(["JobID|User|Submit|Elapsed|NNodes|State", *rows]) + "\n")
+    (tmp_path / "log.csv").write_text("id,user,submit_s,run_s,processors\na7,ann,0,300,2\nb7,ann,1,300,2\n")
+    for log, number in (("log.swf", "6812"), ("sacct", "40001"), ("log.csv", "b7")):
+        read = config.scenario_file.read_scenario(str(tmp_path / log))[0]
+        explainer = Explainer(marketsched.run(read, 3, mechanism="easy-backfill"))
+        found = explainer.explain(number, changes=False)
+        assert (found.job, found.log_id) == ("run-1", number) and f"job {number} of the log; " in str(found)
+        with pytest.raises(
+            UnknownNameError, match=r"arrived with seed 3: its name, as run-0, or its number in the log"
+        ):
+            explainer.explain("4711")
 
 
 def test_a_payment_that_is_wrong_is_called_so():

@@ -42,6 +42,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "urgency": ("urgency",),
     "status": ("status", "state", "stat"),
     "account": ("account",),
+    "log_id": ("jobid", "jobidraw", "job", "id"),
     "qos": ("qos",),
     "eligible": ("eligible", "eligibletime", "etime"),
     "priority": ("priority",),

@@ -19,7 +19,7 @@ MOST_PROCESSORS = 1_000_000  # of one run
 LONGEST_SECONDS = 1e11
 REQUIRED = ("submit_s", "run_s", "processors")
 OPTIONAL = ("start_s", "requested_s", "user", "executable", "queue", "urgency", "status", "value", "deadline_s",
-            "eligible_s", "priority", "account", "qos", "requests", "lost_s")  # fmt: skip
+            "eligible_s", "priority", "account", "log_id", "qos", "requests", "lost_s")  # fmt: skip
 NO_USERS = "no column says whose a job is: each has an owner of its own, and fair share is first come"
 FAILED, CANCELLED = 0, 5  # field 11 of the Standard Workload Format
 
@@ -36,8 +36,8 @@ class JobLog:
         ``processors`` (int64), ``user, executable, queue`` (text; empty: not known), ``urgency`` (int64, 0 to 2,
         2 is the most urgent; -1: not known), ``value`` (float64, credits; NaN: not known), ``deadline_s`` (float64,
         on the clock of ``submit_s``; NaN: not known), and as recorded ``eligible_s`` (float64, as ``deadline_s``),
-        ``priority`` (float64), ``account``, ``qos``, ``requests`` (text, of Slurm's ReqTRES) and ``lost_s`` (float64,
-        seconds of earlier runs of the same job).
+        ``priority`` (float64), ``account``, ``log_id`` (the job's own number), ``qos``, ``requests`` (text, of Slurm's
+        ReqTRES) and ``lost_s`` (float64, seconds of earlier runs of the same job).
     source : str
         Its machine, and the acknowledgement.
     nodes : int, optional
@@ -100,7 +100,7 @@ class JobLog:
         rows.loc[rows["deadline_s"] > LONGEST_SECONDS, "deadline_s"] = np.nan
         rows.loc[~rows["start_s"].between(rows["submit_s"], LONGEST_SECONDS), "start_s"] = np.nan
         rows["lost_s"] = rows["lost_s"].fillna(0.0)
-        for name in ("user", "executable", "queue", "account", "qos", "requests"):
+        for name in ("user", "executable", "queue", "account", "log_id", "qos", "requests"):
             rows[name] = _names(table[name]) if name in table else ""
         rows["urgency"] = _urgencies(table) if "urgency" in table else -1
         status = _numbers(table, "status") if "status" in table else pd.Series(np.nan, index=rows.index)

@@ -97,9 +97,9 @@ def market_of(log: JobLog, window: Window, rule: LogRule, *, rng: Rng, name: str
     -------
     Workload
         One job per run, born when it was submitted. Tags: ``class`` (0 patient to 2 urgent), ``queue``, ``requested``,
-        ``account`` where known, of a log with starts ``recorded_start`` (rounds; 0: not known) and ``start_s``, and
-        ``run_s`` and ``submit_s`` (from the window's beginning; below 0: what ran or waited then). ``notes`` says what
-        was drawn, chosen, cut and left out.
+        ``account`` and ``log_id`` (the job's number there) where known, of a log with starts ``recorded_start``
+        (rounds; 0: not known) and ``start_s``, and ``run_s`` and ``submit_s`` (from the window's beginning; below 0:
+        what ran or waited then). ``notes`` says what was drawn, chosen, cut and left out.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def _jobs(
     shown: dict[str, list[str] | NDArray[Any]] = {
         "class": classes,
         "queue": runs["queue"].tolist(),
-        **({"account": runs["account"].tolist()} if runs["account"].any() else {}),
+        **{name: runs[name].tolist() for name in ("account", "log_id") if runs[name].any()},
         "requested": asked[first:last],
         **({"recorded_start": recorded, "start_s": (runs["start_s"] - origin).to_numpy()} if recorded.any() else {}),
         "submit_s": (runs["submit_s"] - runs.get("before_s", 0.0) - origin).to_numpy(),

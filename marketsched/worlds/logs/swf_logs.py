@@ -40,7 +40,7 @@ def swf_log(path: Path, strict: bool = False) -> JobLog:
     if (part := part & table["job"].isin(table.loc[~part, "job"])).any():
         table, counted[SUMMED_UP] = table[~part], int(part.sum())
     table["processors"] = table["processors"].where(table["processors"] > 0, table["requested_processors"])
-    table["start_s"] = table["submit_s"] + table["wait_s"]
+    table["start_s"], table["log_id"] = table["submit_s"] + table["wait_s"], table["job"]
     clock: dict[bytes, str] = {}
     machine, thanks = None, "a log in Standard Workload Format"
     with open_lines(path) as file:
