@@ -22,6 +22,7 @@ from marketsched.agents.market_run import MarketRun
 from marketsched.agents.playing import play
 from marketsched.agents.setup import MarketSetup
 from marketsched.config.scenario import Scenario
+from marketsched.explanations.rules import named, span
 from marketsched.mechanisms.errors import InvalidReportError
 from marketsched.mechanisms.law import Requirement
 from marketsched.mechanisms.mechanism import Event, EventKind, Truthful
@@ -99,7 +100,10 @@ def changes_of(
         if job.duration <= wall < longest:
             points = [replace(r, duration=min(r.duration, wall)) for r in truth.requirements]
             found.append(
-                Change(f"a wall time of {wall:,} rounds for {longest:,}", _with(job, restated(truth, points=points)))
+                Change(
+                    f"a wall time of {span(wall, round_seconds)} for {span(longest, round_seconds)}",
+                    _with(job, restated(truth, points=points)),
+                )
             )
     if truth.birth > hour:
         found.append(Change(f"submission {step} earlier", _moved(job, hour)))
@@ -125,7 +129,7 @@ def _of_rule(job: Job, setup: MarketSetup, scenario: Scenario) -> list[Change]:
         owners = dict.fromkeys(sorted(set(setup.table.owners)), 1.0)
         what = "a purse of twice the share" if name == "credits" else "twice the share"
         parameters = {"shares": {**owners, job.owner: MORE}}
-        return [Change(f"{what} for {job.owner}", None, parameters, whole=True)]
+        return [Change(f"{what} for {named(job.owner)}", None, parameters, whole=True)]
     return []
 
 

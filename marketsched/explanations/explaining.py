@@ -168,7 +168,7 @@ class Explainer:
             job, str(row["owner"]), int(waits.nodes[place]), *moments, str(row["outcome"]), *worth, wait, causes,
             holders, "" if kept is None else str(names[kept]), rule, self.scenario.mechanism.name,
             self.result.meta.get("round_seconds"), int(row["runs"]), found, checked, self._purse(job, row),
-            str(row.get("log_id") or ""),
+            self._taken_back(job), str(row.get("log_id") or ""),
         )  # fmt: skip
 
     def _named(self, job: str) -> str:
@@ -185,6 +185,15 @@ class Explainer:
                      for name, number in zip(self.jobs["name"][:1], of_log[:1], strict=True)]  # fmt: skip
             legal = f"a job that arrived with seed {self.seed}: {' '.join(known) or 'there is none'}"
         raise UnknownNameError(place="job", value=job, legal=legal)
+
+    def _taken_back(self, job: str) -> list[tuple[int, list[str]]]:
+        """Return when runs of a job were taken back, and jobs that started then."""
+        events = self.result.tables["events"]
+        begun, found = events[events["event"] == "start"], []
+        for now in events[(events["job"] == job) & events["event"].isin(["requeue", "evict"])]["round"]:
+            others = begun[(begun["round"] == now) & (begun["job"] != job)]["job"]
+            found.append((int(now), others[:LARGEST].astype(str).tolist()))
+        return found
 
     def _purse(self, job: str, row: pd.Series[Any]) -> str:
         """Say what a purse says of a job: when it became regular, or what it costs and its owner has."""

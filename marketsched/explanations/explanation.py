@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from marketsched.explanations.changes import Changed
 from marketsched.explanations.payment import Payment
-from marketsched.explanations.rules import Rule
+from marketsched.explanations.rules import Rule, counted, named, span
 from marketsched.results.views import amount, percent
 
 HELD = {  # who held the nodes, by cause, where somebody did
@@ -20,7 +20,7 @@ NEVER = 2**62  # a round that is none
 PROMISED = {  # of a false report
     "ex post": "by the rule's promise it gains nothing",
     "in expectation": "by the rule's promise it gains nothing on average",
-    "up to regret": "by the rule's promise it gains at most a computed regret",
+    "up to regret": "by the rule's promise it gains at most a regret that is computed",
 }
 LARGEST = 3  # holders that are named
 
@@ -70,6 +70,8 @@ class Explanation:
         Its payment, recomputed; None: not asked for.
     purse : str
         Where owners have purses, what its own says of the job.
+    taken_back : sequence of (int, sequence of str)
+        Of each run that was taken back: the round, and jobs that started then.
     log_id : str
         The job's number in its log; empty: not known.
     """
@@ -95,6 +97,7 @@ class Explanation:
     changes: Sequence[Changed] | None = ()
     checked: Payment | None = None
     purse: str = ""
+    taken_back: Sequence[tuple[int, Sequence[str]]] = ()
     log_id: str = ""
 
     def data(self) -> dict[str, Any]:
@@ -119,15 +122,17 @@ class Explanation:
         return span(rounds, self.round_seconds)
 
     def _answer(self) -> str:
+        who = f"job {self.job} of {named(self.owner)}"
+        if self.start is None and not self.wait:
+            why = self.rule.dropped if self.outcome == "dropped" else self.outcome
+            return f"{who} never started ({self.mechanism}): {why}"
         if not self.wait:
-            return f"job {self.job} of {self.owner} did not wait ({self.mechanism})"
+            return f"{who} did not wait ({self.mechanism})"
         cause = max(self.causes, key=lambda name: self.causes[name])
-        waited = "waited" if self.start is not None else "never started; it waited"
+        never = ": no run of it was completed" if self.runs else " never started"
+        waited = " waited" if self.start is not None else f"{never}; it waited"
         share = percent(self.causes[cause] / self.wait)
-        return (
-            f"job {self.job} of {self.owner} {waited} {self.span(self.wait)} ({self.mechanism}): "
-            f"{share} of it because {self._because(cause)}"
-        )
+        return f"{who}{waited} {self.span(self.wait)} ({self.mechanism}): {share} of it because {self._because(cause)}"
 
     def _because(self, cause: str) -> str:
         return {
@@ -143,11 +148,12 @@ class Explanation:
     def _facts(self) -> str:
         at = self._moment
         ends = {"completed": "completed", "evicted": "stopped", "unfinished": "still there"}
-        run = "no run" if self.start is None else f"{'last ' if self.runs > 1 else ''}start {at(self.start)}"
+        none = f"{counted(self.runs, 'start')}, taken back" if self.runs else "no run"
+        run = none if self.start is None else f"{'last ' if self.runs > 1 else ''}start {at(self.start)}"
         end = "" if self.end is None else f"; {ends.get(self.outcome, self.outcome)} {at(self.end)}"
-        count = f", {self.runs} runs" if self.runs > 1 else ""
+        count = f", {self.runs} runs" if self.runs > 1 and self.start is not None else ""
         worth = f"worth {amount(self.value)} of at most {amount(self.best)} credits"
-        asked = (f"job {self.log_id} of the log; " if self.log_id else "") + _counted(self.nodes, "node")
+        asked = (f"job {self.log_id} of the log; " if self.log_id else "") + counted(self.nodes, "node")
         return f"  {asked}; arrival {at(self.arrival)}; {run}{end}{count}; {worth}, pays {amount(self.payment)}"
 
     def _moment(self, now: int) -> str:
@@ -164,15 +170,23 @@ class Explanation:
             head = f"  {self.span(rounds):>12}  {percent(rounds / self.wait):>6}  "
             holders = self.holders.get(cause)
             if holders is None:
-                text = self._because(cause) + (
-                    f" ({self.runs - (self.start is not None)} runs)" if cause == "lost" else ""
-                )
+                text = self._because(cause)
+                if cause == "lost":
+                    text += f" ({counted(self.runs - (self.start is not None), 'run')}): {self._lost()}"
                 found.append(f"{head}{text}")
                 continue
-            who = HELD[cause].format(_counted(holders.jobs, "job"), passed=self.rule.passed)
-            largest = ", ".join(f"{job} ({owner}, {self._work(work)})" for job, owner, work in holders.largest)
+            who = HELD[cause].format(counted(holders.jobs, "job"), passed=self.rule.passed)
+            largest = ", ".join(f"{job} ({named(owner)}, {self._work(work)})" for job, owner, work in holders.largest)
             found.append(f"{head}{who}; {'largest: ' if holders.jobs > 1 else ''}{largest}")
         return found
+
+    def _lost(self) -> str:
+        """Return when runs were taken back, and what started then."""
+        each = [
+            f"{self._moment(now)}{', as ' * bool(others) + ', '.join(others)}{' started' * bool(others)}"
+            for now, others in self.taken_back[:LARGEST]
+        ]
+        return "; ".join(each + ["..."] * (len(self.taken_back) > LARGEST))
 
     def _changes(self) -> list[str]:
         """Return what each change would have brought: what starts it an hour earlier first, equal ones in one line."""
@@ -187,7 +201,7 @@ class Explanation:
             start = NEVER if each.start is None else each.start
             words = each.change.words
             if each.change.promised != "none":
-                words += f" (a false report: {PROMISED[each.change.promised]}, here {amount(each.utility)} credits)"
+                words += f" (a false report: {PROMISED[each.change.promised]}; here it {self._gained(each)})"
             groups.setdefault((start, round(each.payment, 9)), []).append(words)
         rank = {
             key: (0 if until - key[0] >= hour else 1 if key[0] < until else 2 if key[0] == until else 3)
@@ -214,35 +228,20 @@ class Explanation:
             found.append(f"  {when}, pays {amount(payment)}: {'; '.join(groups[key])}")
         return found
 
+    def _gained(self, each: Changed) -> str:
+        gain = each.utility - (self.value - self.payment)
+        if abs(gain) <= 1e-9 * (1 + abs(each.utility)):
+            return "gains nothing"
+        return f"{'gains' if gain > 0 else 'loses'} {amount(abs(gain))} credits"
+
     def _payment(self) -> list[str]:
         return [] if self.checked is None else [f"payment: {self.checked.words}"]
 
     def _work(self, node_rounds: int) -> str:
         if self.round_seconds is None:
-            return _counted(node_rounds, "node-round")
+            return counted(node_rounds, "node-round")
         return f"{amount(round(node_rounds * self.round_seconds / 3600, 1))} node-h"
-
-
-def _counted(count: float, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _figures(each: Changed) -> dict[str, Any]:
     return {name: getattr(each, name) for name in ("start", "completion", "payment", "utility")}
-
-
-def span(rounds: float, round_seconds: float | None) -> str:
-    """Return a number of rounds in words.
-
-    Examples
-    --------
-    >>> span(31, 600.0), span(2, 600.0), span(1, None)
-    ('5 h 10 min', '20 min', '1 round')
-    """
-    if round_seconds is None:
-        return _counted(rounds, "round")
-    minutes = rounds * round_seconds / 60
-    hours, left = divmod(round(minutes), 60)
-    if minutes < 1:
-        return f"{round(60 * minutes)} s"
-    return f"{hours:,} h {left:02} min" if hours else f"{left} min"

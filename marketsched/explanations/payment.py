@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from marketsched.explanations.rules import counted
 from marketsched.mechanisms.bid_price.entries import ArrivalMenu, LockedRate
 from marketsched.mechanisms.offers.menu import TwoOffersMenu
 from marketsched.results.views import amount
@@ -85,7 +86,7 @@ def checked_payment(row: pd.Series, nodes: int, menu: object, tables: Any, about
 def _sum(paid: float, nodes: int, prices: float, used: int) -> Payment:
     holds = _near(paid, nodes * prices)
     work = f"{amount(nodes)} node{'s' * (nodes != 1)} x {prices:.5g}"
-    return Payment(f"{_verdict(holds)}: {amount(paid)} = {work} (posted prices of its {used:,} rounds)", holds)
+    return Payment(f"{_verdict(holds)}: {amount(paid)} = {work} (posted prices of its {counted(used, 'round')})", holds)
 
 
 def _near(paid: float, found: float) -> bool:
@@ -97,4 +98,4 @@ def _verdict(holds: bool) -> str:
 
 
 def _unknown(paid: float) -> str:
-    return f"pays {amount(paid)}: its rule publishes no figures that a payment follows from"
+    return f"pays {amount(paid)}, unchecked: its rule publishes no price, so that a check would play its auction again"

@@ -8,6 +8,8 @@ from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.results.overtaking import Keeps, keeps_of
 
 FITTED, BESIDE = "they fitted where it did not", "they fitted beside the reservation of the first in line"
+LATE = "it came too late to be worth a run"
+DEAR = "no start, at its price, was worth a run to it"
 PASSED = {  # by class of mechanism, the nearest counts; `BESIDE` or `FITTED` stands in {}
     "FairShare": "a higher priority (its owner used less, age, size), or {}",
     "FairTurns": "their owners had used less for their share, or {}",
@@ -43,11 +45,14 @@ class Rule(NamedTuple):
         Why it waits beside idle nodes that are kept for nobody.
     keeps : {"nothing", "waiting", "booked"}
         For whom idle nodes are kept, as of `Waits`.
+    dropped : str
+        Why a job leaves in the round of its arrival.
     """
 
     passed: str
     own: str
     keeps: Keeps
+    dropped: str = ""
 
 
 def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
@@ -67,4 +72,36 @@ def rule_of(mechanism: Mechanism, revealed: bool) -> Rule:
     by_class = "a higher class, or " if getattr(getattr(asked, "_line", None), "order", "") == "class" else ""
     beside = getattr(asked, "reserve", "none") not in ("none", 0)
     passed = by_class + (passed or "its rule publishes no reason").format(BESIDE if beside else FITTED)
-    return Rule(passed, f"its own limit held it: {own}" if own else "it fitted, and its rule did not start it", keeps)
+    return Rule(
+        passed,
+        f"its own limit held it: {own}" if own else "it fitted, and its rule did not start it",
+        keeps,
+        LATE if getattr(mechanism, "free_of_charge", False) else DEAR,
+    )
+
+
+def counted(count: float, what: str) -> str:
+    """Return a count of things, as in ``2 nodes``."""
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
+def named(owner: str) -> str:
+    """Return an owner's name, as in ``user 6``."""
+    return f"user {owner}" if owner.isdecimal() else owner
+
+
+def span(rounds: float, round_seconds: float | None) -> str:
+    """Return a number of rounds in words.
+
+    Examples
+    --------
+    >>> span(31, 600.0), span(2, 600.0), span(1, None)
+    ('5 h 10 min', '20 min', '1 round')
+    """
+    if round_seconds is None:
+        return counted(rounds, "round")
+    minutes = rounds * round_seconds / 60
+    hours, left = divmod(round(minutes), 60)
+    if minutes < 1:
+        return f"{round(60 * minutes)} s"
+    return f"{hours:,} h {left:02} min" if hours else f"{left} min"

@@ -11,10 +11,11 @@ import marketsched
 from marketsched import config
 from marketsched.agents.market_run import MarketRun
 from marketsched.config.scenario import Scenario
+from marketsched.explanations.changes import Change, Changed, changes_of
 from marketsched.explanations.explaining import Explainer
 from marketsched.explanations.rules import OWN, PASSED, rule_of
 from marketsched.mechanisms.errors import InvalidParameterError, UnknownNameError
-from marketsched.mechanisms.registry import get, mechanism_names
+from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
 from marketsched.results.result import Result
 from marketsched.show.cli import app
 
@@ -60,6 +61,22 @@ def test_a_wide_job_that_is_passed_by_hand():
     ]
 
 
+def test_what_is_said_of_gains_of_users_and_of_jobs_without_a_run():
+    """Utility is 9 less 0 as it was; a number is a user."""
+    was = marketsched.run(scenario(COUCH, "easy-backfill", reserve="none")).explain("couch")
+    for utility, said in ((9.0, "gains nothing"), (4.5, "loses 4.5 credits"), (9.5, "gains 0.5 credits")):
+        lie = Changed(Change("twice the value", promised="up to regret"), 13, 15, 0.0, utility)
+        assert f"regret that is computed; here it {said})" in str(replace(was, changes=[lie]))
+    left = replace(was, owner="6", start=None, outcome="evicted", runs=2).lines()
+    assert left[0].startswith("job couch of user 6: no run of it was completed; it waited 11 rounds")
+    assert "; 2 starts, taken back; stopped in round 15;" in left[1]
+    came = replace(was, start=None, wait=0, causes={}, outcome="dropped", runs=0).lines()
+    assert came[0] == "job couch of eve never started (easy-backfill): it came too late to be worth a run"
+    sizes = {"max_concurrency": 2, "max_duration": 5, "max_value": 9.0, "max_delay": 15}
+    priced = rule_of(get_mechanism("first-come", capacity=2, horizon=20, price=1.0, **sizes), revealed=True)
+    assert priced.dropped == "no start, at its price, was worth a run to it"
+
+
 def test_nodes_kept_for_another_and_a_run_that_was_lost():
     """EASY keeps two nodes for the couch, so `passes` waits; the dearer job takes the nodes of `cheap`, twice."""
     kept = marketsched.run(scenario(COUCH, "easy-backfill")).explain("passes")
@@ -67,7 +84,8 @@ def test_nodes_kept_for_another_and_a_run_that_was_lost():
     jobs = [job("cheap", "ann", 1, 1, 8), *(job(f"dear{n}", "bob", n, 1, 2, 90.0, 12) for n in (3, 8))]
     lost = marketsched.run(scenario(jobs, "largest-value-first", capacity=1)).explain("cheap")
     assert lost.causes["lost"] == 2 + 3 and lost.causes["passed"] == 4 and lost.runs == 3
-    assert "its own runs were taken back (2 runs)" in str(lost) and "\n  1 node; arrival in round 1;" in str(lost)
+    assert "own runs were taken back (2 runs): in round 3, as dear3 started; in round 8, as dear8 started" in str(lost)
+    assert "\n  1 node; arrival in round 1;" in str(lost)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -107,20 +125,22 @@ def test_changes_of_a_job_with_a_wall_time_and_an_even_width():
     late = job("late", "dan", 2, 2, 2)
     late["requirements"] = [{"arrival": 2, "duration": 9, "probability": 1, "signal": None}]
     jobs = [job("first", "ann", 1, 2, 6), job("wide", "eve", 2, 4, 3), late]
-    found = marketsched.run(scenario(jobs, "easy-backfill")).explain("late")
+    explainer = Explainer(marketsched.run(scenario(jobs, "easy-backfill")))
+    found = explainer.explain("late")
     starts = {each.change.words: each.start for each in found.changes}
     assert starts == {
-        "a wall time of 5 rounds for 9": 2, "a wall time of 2 rounds for 9": 2, "submission a round earlier": 1,
+        "a wall time of 5 rounds for 9 rounds": 2, "a wall time of 2 rounds for 9 rounds": 2,
+        "submission a round earlier": 1,
         "a deadline a round later": 10, "twice the value": 10, "half its nodes, 1, for twice as long": 10,
     }  # fmt: skip
     told = found.lines()
     assert told[-3] == "what would not have, everybody else as they were:"
     assert told[-6] == "what would have started it earlier, everybody else as they were:"
     assert told[-2].startswith("  the same start, in round 10, pays 0: a deadline a round later; twice the value; half")
-    assert (
-        told[-5]
-        == "  start in round 2 (8 rounds earlier), pays 0: a wall time of 5 rounds for 9; a wall time of 2 rounds for 9"
-    )
+    walls = "a wall time of 5 rounds for 9 rounds; a wall time of 2 rounds for 9 rounds"
+    assert told[-5] == f"  start in round 2 (8 rounds earlier), pays 0: {walls}"
+    hours = changes_of(explainer._job("late"), explainer.market.setup, explainer.scenario, "none", 1800.0)
+    assert hours[0].words == "a wall time of 2 h 30 min for 4 h 30 min"
 
 
 def test_twice_the_share_is_a_change_of_the_rules_record():
