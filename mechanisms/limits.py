@@ -86,6 +86,7 @@ class MarketLimits:
 
 
 SIZES = tuple(field.name for field in fields(MarketLimits) if field.name != "cluster")
+GIVEN = ("laws", "classes", "owners", "round_seconds", "cluster")  # by a scenario, beside the sizes
 
 
 def check_report(

@@ -65,6 +65,8 @@ def printed_promises(mechanism: Any, market: Disclosure | None = None) -> str:
     >>> sizes = {"max_concurrency": 1, "max_duration": 2, "max_value": 9.0, "max_delay": 9}
     >>> printed_promises(FirstCome(1, 9, **sizes, stop_at_loss=True)).split("; ")[1]
     'durations hidden: truth is best for each job, on average over its own duration'
+    >>> printed_promises(FirstCome, "revealed").split(": ")[0]
+    'durations known at arrival (revealed, or announced as certain)'
     """
     revealed = promised(mechanism, market or "revealed", hidden=False)
     hidden = promised(mechanism, market or "hidden", hidden=True)
@@ -73,7 +75,10 @@ def printed_promises(mechanism: Any, market: Disclosure | None = None) -> str:
     if revealed == hidden and not without:
         parts = [TRUTH[revealed]]
     else:
-        parts = [f"durations revealed: {TRUTH[revealed]}"] if revealed != "none" and market != "hidden" else []
+        known = (
+            "durations revealed" if market is None else "durations known at arrival (revealed, or announced as certain)"
+        )
+        parts = [f"{known}: {TRUTH[revealed]}"] if revealed != "none" and market != "hidden" else []
         alone = ", and those of all other jobs" if market is None and getattr(mechanism, "hidden_alone", False) else ""
         said = without if hidden == "none" and without else TRUTH[hidden]
         parts += [] if market == "revealed" else [f"durations hidden{alone if not without else ''}: {said}"]

@@ -17,7 +17,7 @@ from marketsched.mechanisms.bid_price.past import AnyPast, PastLog
 from marketsched.mechanisms.errors import InvalidParameterError, placed, shortened
 from marketsched.mechanisms.from_file import is_in_file
 from marketsched.mechanisms.legal import Count, Positive
-from marketsched.mechanisms.limits import SIZES
+from marketsched.mechanisms.limits import GIVEN, SIZES
 from marketsched.mechanisms.mechanism import Mechanism
 from marketsched.mechanisms.named import PriceKinds
 from marketsched.mechanisms.registry import get, get_mechanism, mechanism_names
@@ -57,7 +57,7 @@ class MechanismChoice(Rules):
     @model_validator(mode="after")
     def _what_the_mechanism_takes(self) -> Self:
         self.rules_for(self.name)
-        check_parameters(self.name, self.parameters, ["laws", "classes", "owners", "round_seconds", "cluster"])
+        check_parameters(self.name, self.parameters, GIVEN)
         return self
 
     def build(

@@ -161,6 +161,8 @@ def test_a_rule_of_ones_own_is_described_with_its_keys(folder):
     )
     shown = " ".join(CliRunner().invoke(app, ["mechanisms", "own_rule.py:FirstPrice"]).stdout.split())
     assert "share a finite number in [0, 1] 0.5" in shown and "capacity" not in shown
+    listed = CliRunner().invoke(app, ["mechanisms", "credits"]).stdout
+    assert "\nshares" in listed and not re.search(r"^(round_seconds|owners) ", listed, re.MULTILINE)  # of a scenario
     of_ours = " ".join(CliRunner().invoke(app, ["mechanisms", "first-come"]).stdout.split())
     assert "price a finite number >= 0 - Credits per node and round" in of_ours
     assert "A job pays price * concurrency * (rounds used) when it completes" in of_ours

@@ -63,9 +63,9 @@ def _described(name: str) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from marketsched.mechanisms.limits import SIZES  # numpy, which the list of names is printed without
+    from marketsched.mechanisms.limits import GIVEN, SIZES  # numpy, which the list of names is printed without
 
-    given = {*SIZES, "cluster", "laws", "history", "rng"}  # by the market, not by a command
+    given = {*SIZES, *GIVEN, "history", "rng"}  # by the market, not by a command
     maker = get("mechanism", name)
     prose, texts = _explained(maker)
     table = Table("KEY", "legal", "default", "", box=None, header_style="dim", pad_edge=False)
