@@ -7,7 +7,6 @@ lines that begin with ``#|``, which `replay_gain` reads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -25,7 +24,7 @@ from marketsched.truthfulness.searches.evaluation import Budget, Candidate, prep
 from marketsched.truthfulness.searches.findings import Deviation
 from marketsched.truthfulness.searches.screened import Gain
 from marketsched.truthfulness.searches.screening import over_law, settled
-from marketsched.truthfulness.searches.trials import Trial, Truth
+from marketsched.truthfulness.searches.trials import SCORE, Trial, Truth
 from marketsched.truthfulness.sentences import sentence
 from marketsched.truthfulness.situations.market_at_hand import MarketAtHand
 
@@ -142,9 +141,9 @@ def replay_gain(path: str | PathLike[str], *, data: str | PathLike[str] | None =
     if not isinstance(made, Candidate):
         raise InvalidParameterError(place="misreport", value=record["misreport"], legal="one that this market takes")
     if "worlds" in record:
-        trial = Trial(Truth(owner, record["seed_of_worlds"]), made, math.inf)
-        trial.score(record["worlds"], Budget(None, None))
-        return ReplayedGain(recorded, float(np.mean(trial.gains)), None)
+        trial, budget = Trial(Truth(owner, record["seed_of_worlds"]), made, 0.0), Budget(None, None)
+        gains = [trial.gain(SCORE, place, budget) for place in range(record["worlds"])]
+        return ReplayedGain(recorded, float(np.mean(gains)), None)
     again = settled(owner.play(made.conduct), owner.truthful)
     law = record["over_own_law"]
     mean = None if law is None else over_law(owner, made.conduct)[0]

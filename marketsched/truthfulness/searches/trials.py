@@ -93,8 +93,8 @@ class Trial:
         self.gains: list[float] = []
         self.largest_payment = 0.0  # seen so far, credits
 
-    def _gain(self, purpose: int, place: int, budget: Budget) -> float:
-        """Return the gain in one world; less than rounding counts as 0."""
+    def gain(self, purpose: int, place: int, budget: Budget) -> float:
+        """Return the gain in one world; less than rounding counts as 0. Errors as of `Truth.play`."""
         world = self.truth.world(purpose, place)
         truth = self.truth.utility(world, budget)
         played = self.truth.play(self.candidate.conduct, world, budget)
@@ -105,7 +105,7 @@ class Trial:
     def race(self, n: int, budget: Budget) -> None:
         """Play up to ``n`` worlds of the race; errors as of `Truth.play`."""
         while len(self.raced) < n:
-            self.raced.append(self._gain(RACE, len(self.raced), budget))
+            self.raced.append(self.gain(RACE, len(self.raced), budget))
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -123,7 +123,7 @@ class Trial:
         """
         try:
             while len(self.gains) < most:
-                self.gains.append(self._gain(SCORE, len(self.gains), budget))
+                self.gains.append(self.gain(SCORE, len(self.gains), budget))
                 tell()
                 n = len(self.gains)
                 if n >= DECIDABLE and n % LOOK_EVERY == 0 and self._decided:
