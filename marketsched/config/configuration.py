@@ -148,7 +148,8 @@ def _registered_mechanism(name: str) -> str:
             raise ValueError(f"a name in the file, too: {name}:Mine") from None
         near = difflib.get_close_matches(name.lower(), mechanism_names(), n=1)
         more = "a name that `marketsched mechanisms` lists"
-        legal = f"{more} (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}"
+        own = f"mine.py:{name}, a class in a file, or " if name.isidentifier() else ""
+        legal = f"{more} (did you mean {near[0]!r}?)" if near else f"{own}one of {', '.join(mechanism_names())}"
         raise ValueError(legal) from None
     return name
 

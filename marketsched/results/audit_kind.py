@@ -134,8 +134,9 @@ def _notes(row: dict[str, Any], tolerance: float) -> list[str]:
     if row.get("gained_ex_post"):
         counts = "" if row["regret_lower"] > tolerance else "; that breaks no promise"
         notes.append(
-            f"{name}: in hindsight {row['gained_ex_post']} of {row['screened_owners']} screened owners would have "
-            f"gained by a lie that was played, up to {exact_amount(row['most_ex_post'])} credits{counts}"
+            f"{name}: in hindsight, in this one market, at least {row['gained_ex_post']} of {row['screened_owners']} "
+            f"screened owners would have gained, up to {exact_amount(row['most_ex_post'])} credits, by lies that were "
+            f"played until one counted{counts}"
         )
     if row.get("mischarged"):
         notes.append(f"{name}: a payment is not that of its menu, although it promises something: {row['mischarged']}")

@@ -226,7 +226,10 @@ def _audited(entrant: NamedMechanism, plan: Plan) -> MechanismAudit:
     share = None
     if len(table):
         unsure = 1 - float(table["confidence"].min())
-        sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
+        if market is not None and len(table) == len(market.setup.jobs):  # all owners: nothing was sampled
+            sure = float((table["regret_upper"] <= plan.tolerance).mean())
+        else:
+            sure = certify_population(table["regret_upper"].tolist(), plan.tolerance, plan.confidence)
         share = max(0.0, sure - unsure)
     wrong = contradiction(table, worlds.claims, screened)
     if wrong:

@@ -131,11 +131,11 @@ class MechanismAudit:
             for lie in sorted((lie for lie in self.claims if lie.seems), key=lambda lie: -lie.gain_mean)
         ]
 
-    def tried(self) -> list[tuple[str, str, float, float]]:
-        """Return every lie that was tried: label, job, size, gain on the worlds of the search."""
+    def tried(self) -> list[tuple[str, str, str, float, float]]:
+        """Return every lie that was tried: label, job, words, size, gain on the worlds of the search."""
         found = [(self.label, *each) for each in self.worlds.tried]
         at_hand = [] if self.at_hand is None else self.at_hand.gains
-        return [*found, *((self.label, g.owner.name, g.size, g.gain) for g in at_hand)]
+        return [*found, *((self.label, g.owner.name, g.words, g.size, g.gain) for g in at_hand)]
 
     def exact_gains(self) -> list[tuple[Any, ...]]:
         """Return the lies that gained in the market at hand, of every owner the best: see `EXACT`."""

@@ -105,10 +105,10 @@ class Audit:
 
         Beside one row per mechanism: ``tried`` (every lie, its size, and its gain on the worlds that the
         search looked at), ``lies`` (those that are confirmed on fresh worlds, in one sentence; ``lie-LABEL-JOB.yaml``
-        replays them), ``exact`` (of each owner the best in the market at hand), and ``certificates-LABEL``, where there
-        are any.
+        replays them), ``exact`` (of each owner the best that was played in the market at hand), and
+        ``certificates-LABEL``, where there are any.
         """
-        columns = ["mechanism", "job", "size", "gain"]
+        columns = ["mechanism", "job", "lie", "size", "gain"]
         tables = {
             "tried": pd.DataFrame([row for each in self.mechanisms for row in each.tried()], columns=columns),
             "lies": pd.DataFrame([row for each in self.mechanisms for row in each.confirmed()], columns=CONFIRMED),

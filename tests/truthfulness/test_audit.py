@@ -52,6 +52,7 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     table = found.summary.set_index("mechanism")
     assert table.loc[["posted-price"], "regret_upper"].max() <= 1e-9
     assert table.loc[["posted-price"], "regret_lower"].tolist() == [0.0]
+    assert table.loc["posted-price", "certified_share"] == 1.0  # all three owners are certified: none was drawn
     assert np.isnan(table.loc["exponential", "regret_lower"])  # its prices need more than one node: it is not built
     assert "expected C' > max_concurrency" in table.loc["exponential", "errors"]
     assert table["audited"].to_dict() == {"posted-price": True, "exponential": False, "pay-as-bid": True}
@@ -60,9 +61,15 @@ def test_truthful_mechanisms_are_certified_and_pay_as_bid_is_accused():
     assert np.isnan(table.loc["pay-as-bid", "regret_upper"])
     assert "posts no menu at birth" in table.loc["pay-as-bid", "errors"]
     assert found.profitable
+    assert "reports 0.5 of its value" in found.result().tables["tried"]["lie"].tolist()
     (figure_axes, *_) = found.result().plot().axes
     assert figure_axes.get_title(loc="left") == "posted-price"
     json.dumps(found.result().to_dict(), allow_nan=False)
+
+
+def test_a_class_of_ones_own_is_named_with_its_file():
+    with pytest.raises(InvalidParameterError, match=r"'QueueToll': expected mine\.py:QueueToll, a class in a file, or"):
+        audit(MARKET, ["QueueToll"])
 
 
 def test_one_that_raises_is_named_and_the_audit_goes_on():

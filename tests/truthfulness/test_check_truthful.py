@@ -84,6 +84,11 @@ def test_planted_faults_fail(fault):
         assert any(name.startswith("truthful") for name in failed(check_truthful(build, n_markets=0)))
 
 
+def test_a_call_that_replays_names_what_was_checked():
+    (found,) = check_truthful("pay-as-bid", domains=["one round"], n_markets=0).failed
+    assert "; replay_tiny('pay-as-bid', 'one round', " in found.detail
+
+
 def test_a_lie_found_by_search_replays():
     build = built("pay-as-bid")
     (result,) = check_truthful(build, domains=[], n_markets=6, plays=500)
@@ -202,7 +207,7 @@ class PaysItsBidWhereHidden(FirstCome):
 def test_hidden_durations_are_played_where_truth_is_promised_for_them():
     (result,) = check_truthful(PaysItsBidWhereHidden, domains=[], n_markets=4)
     assert result.outcome == "failed" and ", hidden=True)" in result.detail
-    call = re.search(r"replay_drawn\(build, (\d+), (\{.*\}), '(job \d+)'", result.detail)
+    call = re.search(r"replay_drawn\(PaysItsBidWhereHidden, (\d+), (\{.*\}), '(job \d+)'", result.detail)
     honest, lying = replay_drawn(PaysItsBidWhereHidden, int(call[1]), eval(call[2]), call[3], hidden=True)
     assert lying > honest
     silent = type("PromisesNothingThere", (PaysItsBidWhereHidden,), {"truthful_hidden": "none"})

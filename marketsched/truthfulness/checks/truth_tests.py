@@ -144,25 +144,27 @@ def truthful_checks(
     for name in chosen:
         if name not in known:
             raise InvalidParameterError(place="domains", value=name, legal=f"some of {', '.join(known)}")
+    called = repr(build) if isinstance(build, str) else getattr(build, "__name__", "")
+    called = called if isinstance(build, str) or called.isidentifier() else "build"
     build = tried_builder(build, *(known[name].sizes for name in chosen))
     found: dict[str, Callable[[], CheckResult]] = {}
     for name in chosen:
         made = TinyPlays(build, known[name])
         for what, ask in zip(PER_DOMAIN, (_no_lie_pays, _participation, _rational, _no_deficit), strict=True):
             label = f"{what}, {name}"
-            found[label] = partial(_result, label, partial(ask, made, tolerance), call_seconds)
+            found[label] = partial(_result, label, called, partial(ask, made, tolerance), call_seconds)
     if n_markets:
         given = (n_markets, plays, tolerance, confidence, seed)
-        found[DRAWN] = partial(_result, DRAWN, partial(_drawn, build, *given), call_seconds)
+        found[DRAWN] = partial(_result, DRAWN, called, partial(_drawn, build, *given), call_seconds)
     return found
 
 
-def _result(name: str, ask: Callable[[], tuple[str, int]], call_seconds: float) -> CheckResult:
+def _result(name: str, called: str, ask: Callable[[], tuple[str, int]], call_seconds: float) -> CheckResult:
     try:
         with calls_end_within(call_seconds):
             detail, seen = ask()
     except (Broken, CallDidNotEnd) as error:
-        return CheckResult(name, "failed", str(error))
+        return CheckResult(name, "failed", str(error).replace("(build, ", f"({called}, "))
     except Exception as error:  # a mechanism may raise anything; that is a finding, not our fault
         return CheckResult(name, "failed", f"{type(error).__name__}: {error}")
     return CheckResult(name, "passed" if seen else "does not apply", detail, seen)

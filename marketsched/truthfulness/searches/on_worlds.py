@@ -35,13 +35,13 @@ HOPELESS = 2.0  # times the plays that are left: a lie that seems to need more w
 
 @dataclass
 class OnWorlds:
-    """The results: lies that were scored, in the order of the race; of all that were played job, size and gain.
+    """The results: lies that were scored, in the order of the race; of all that were played job, words, size and gain.
 
     ``truth_fails`` has the reasons why the truth of an owner could not be played, by job.
     """
 
     claims: list[Deviation] = field(default_factory=list)
-    tried: list[tuple[str, float, float]] = field(default_factory=list)
+    tried: list[tuple[str, str, float, float]] = field(default_factory=list)
     truth_fails: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     plays: int = 0
@@ -128,9 +128,9 @@ def _race(trials: list[Trial], budget: Budget, found: OnWorlds, tell: Callable[[
         pass
     for trial in trials:
         if trial.raced:
-            owner = trial.truth.owner
-            size = trial.candidate.misreport.distance(owner.truth, owner.public)
-            found.tried.append((owner.name, size, float(np.mean(trial.raced))))
+            owner, lie = trial.truth.owner, trial.candidate.misreport
+            size = lie.distance(owner.truth, owner.public)
+            found.tried.append((owner.name, lie.words(owner.truth), size, float(np.mean(trial.raced))))
     return sorted(trials, key=lambda trial: (trial not in alive, trial.rank))
 
 
