@@ -179,21 +179,17 @@ class Explainer:
         names = self.jobs["name"][of_log == job].astype(str).tolist()
         if len(names) == 1:
             return names[0]
-        legal = f"one of {', '.join(names[:9])}"  # of a window whose users are drawn again
-        if not names:
-            known = [f"its name, as {name}" + (f", or its number in the log, as {number}" if number else "")
-                     for name, number in zip(self.jobs["name"][:1], of_log[:1], strict=True)]  # fmt: skip
-            legal = f"a job that arrived with seed {self.seed}: {' '.join(known) or 'there is none'}"
+        few = zip(self.jobs["name"][:2], of_log[:2], strict=True)  # several: users were drawn again
+        names = names[:9] or [f"{name} ({number} in the log)" if number else name for name, number in few]
+        legal = f"a job that arrived with seed {self.seed}, as {', '.join(names)}"
         raise UnknownNameError(place="job", value=job, legal=legal)
 
     def _taken_back(self, job: str) -> list[tuple[int, list[str]]]:
         """Return when runs of a job were taken back, and jobs that started then."""
         events = self.result.tables["events"]
-        begun, found = events[events["event"] == "start"], []
-        for now in events[(events["job"] == job) & events["event"].isin(["requeue", "evict"])]["round"]:
-            others = begun[(begun["round"] == now) & (begun["job"] != job)]["job"]
-            found.append((int(now), others[:LARGEST].astype(str).tolist()))
-        return found
+        began = events[(events["event"] == "start") & (events["job"] != job)]
+        ends = events[(events["job"] == job) & events["event"].isin(["requeue", "evict"])]["round"]
+        return [(int(now), began["job"][began["round"] == now][:LARGEST].astype(str).tolist()) for now in ends]
 
     def _purse(self, job: str, row: pd.Series[Any]) -> str:
         """Say what a purse says of a job: when it became regular, or what it costs and its owner has."""

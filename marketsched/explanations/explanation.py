@@ -148,8 +148,8 @@ class Explanation:
     def _facts(self) -> str:
         at = self._moment
         ends = {"completed": "completed", "evicted": "stopped", "unfinished": "still there"}
-        none = f"{counted(self.runs, 'start')}, taken back" if self.runs else "no run"
-        run = none if self.start is None else f"{'last ' if self.runs > 1 else ''}start {at(self.start)}"
+        run = f"{counted(self.runs, 'start')}, taken back" if self.runs else "no run"
+        run = run if self.start is None else f"{'last ' if self.runs > 1 else ''}start {at(self.start)}"
         end = "" if self.end is None else f"; {ends.get(self.outcome, self.outcome)} {at(self.end)}"
         count = f", {self.runs} runs" if self.runs > 1 and self.start is not None else ""
         worth = f"worth {amount(self.value)} of at most {amount(self.best)} credits"
@@ -181,7 +181,6 @@ class Explanation:
         return found
 
     def _lost(self) -> str:
-        """Return when runs were taken back, and what started then."""
         each = [
             f"{self._moment(now)}{', as ' * bool(others) + ', '.join(others)}{' started' * bool(others)}"
             for now, others in self.taken_back[:LARGEST]
@@ -212,27 +211,17 @@ class Explanation:
             start, payment = key
             last, head = head, "what would have started it earlier" if start < until else "what would not have"
             found += [f"{head}, everybody else as they were:"] if head != last else []
-            earlier = abs(until - start)
-            apart = (
-                ""
-                if NEVER in key or until == NEVER
-                else f" ({self.span(earlier)} {'earlier' if start < until else 'later'})"
-            )
-            when = (
-                "no start"
-                if start == NEVER
-                else f"the same start, {self._moment(start)}"
-                if start == until
-                else f"start {self._moment(start)}{apart}"
-            )
+            when = "no start" if start == NEVER else f"start {self._moment(start)}"
+            if start == until != NEVER:
+                when = f"the same start, {self._moment(start)}"
+            elif NEVER not in (start, until):
+                when += f" ({self.span(abs(until - start))} {'earlier' if start < until else 'later'})"
             found.append(f"  {when}, pays {amount(payment)}: {'; '.join(groups[key])}")
         return found
 
     def _gained(self, each: Changed) -> str:
-        gain = each.utility - (self.value - self.payment)
-        if abs(gain) <= 1e-9 * (1 + abs(each.utility)):
-            return "gains nothing"
-        return f"{'gains' if gain > 0 else 'loses'} {amount(abs(gain))} credits"
+        gain = round(each.utility - (self.value - self.payment), 9)
+        return "gains nothing" if not gain else f"{'gains' if gain > 0 else 'loses'} {amount(abs(gain))} credits"
 
     def _payment(self) -> list[str]:
         return [] if self.checked is None else [f"payment: {self.checked.words}"]

@@ -32,9 +32,7 @@ def explain(
         str,
         typer.Argument(help="A folder of run or compare, a scenario or a log.", metavar="WHERE", show_default=False),
     ],
-    job: Annotated[
-        str, typer.Argument(help="Its name in the table jobs, or its number in the log.", show_default=False)
-    ],
+    job: Annotated[str, typer.Argument(help="Its name in the table jobs, or number in the log.", show_default=False)],
     mechanism: MechanismOption = None,
     seed: SeedOption = 0,
     data: DataOption = None,
