@@ -207,8 +207,9 @@ class PaysItsBidWhereHidden(FirstCome):
 def test_hidden_durations_are_played_where_truth_is_promised_for_them():
     (result,) = check_truthful(PaysItsBidWhereHidden, domains=[], n_markets=4)
     assert result.outcome == "failed" and ", hidden=True)" in result.detail
-    call = re.search(r"replay_drawn\(PaysItsBidWhereHidden, (\d+), (\{.*\}), '(job \d+)'", result.detail)
-    honest, lying = replay_drawn(PaysItsBidWhereHidden, int(call[1]), eval(call[2]), call[3], hidden=True)
+    call = re.search(r"replay_drawn\(PaysItsBidWhereHidden, (\d+), (\{.*\}), '(job \d+)', form='(\w+)'", result.detail)
+    drawn = int(call[1]), eval(call[2]), call[3]
+    honest, lying = replay_drawn(PaysItsBidWhereHidden, *drawn, form=call[4], hidden=True)
     assert lying > honest
     silent = type("PromisesNothingThere", (PaysItsBidWhereHidden,), {"truthful_hidden": "none"})
     check_truthful(silent, domains=[], n_markets=4).raise_if_failed()
