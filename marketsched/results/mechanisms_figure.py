@@ -93,7 +93,7 @@ def windows_figure(comparison: Result) -> Figure:
         axes.set_xticks(means.index + 1)
         axes.set_xlabel("window of the log, in order of time")
         axes.set_title(f"{asked} less {rival.name}, points of the bound", fontsize=12, loc="left")
-        axes.legend(frameon=False, fontsize=10, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        figure.legend(frameon=False, fontsize=10, ncols=4, loc="upper right", bbox_to_anchor=(0.98, 0.99))
         figure.text(0.012, 0.97, meta["scenario"], fontsize=15, fontweight="bold", va="top", color=INK)
     return figure
 
