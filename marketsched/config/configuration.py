@@ -148,8 +148,8 @@ def _registered_mechanism(name: str) -> str:
             raise ValueError(f"a name in the file, too: {name}:Mine") from None
         near = difflib.get_close_matches(name.lower(), mechanism_names(), n=1)
         more = "a name that `marketsched mechanisms` lists"
-        own = f"mine.py:{name}, a class in a file, or " if name.isidentifier() else ""
-        legal = f"{more} (did you mean {near[0]!r}?)" if near else f"{own}one of {', '.join(mechanism_names())}"
+        own = f"; a class in a file is mine.py:{name}" if name.isidentifier() else ""
+        legal = f"{more} (did you mean {near[0]!r}?)" if near else f"one of {', '.join(mechanism_names())}{own}"
         raise ValueError(legal) from None
     return name
 

@@ -12,6 +12,8 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from marketsched.mechanisms.auctions.waiting_job import WaitingJob
 from marketsched.mechanisms.columns import NEVER, Ending, JobColumns, Move, Outcomes
 from marketsched.mechanisms.errors import MechanismFault, faults_named
@@ -32,7 +34,7 @@ class RowsPlay:
         order, rounds = jobs.by_arrival
         self._births, self._born = [*jobs.births.tolist(), FAR], 0
         self._order, self._arrivals, self._come = order.tolist(), [*rounds.tolist(), FAR], 0
-        self._useful = jobs.useful(market.max_delay, market.horizon).tolist()
+        self._latest = np.minimum(jobs.births + market.max_delay - 1, market.horizon + 1).tolist()
         numbers, names = jobs.owners
         self._owner_of, self._owners, self._names = numbers.tolist(), names, jobs.job_names()
         self._here: dict[int, WaitingJob] = {}  # by row: submitted, and not arrived
@@ -61,7 +63,9 @@ class RowsPlay:
             self._born += 1
         while self._arrivals[self._come] == now:
             row = self._order[self._come]
-            market.come(self._here.pop(row), self._jobs.seen(row), self._useful[row])
+            # Ends are read now: an owner may put its report into the row until the round of its birth.
+            useful = min(self._latest[row], self._jobs.ends.item(row))
+            market.come(self._here.pop(row), self._jobs.seen(row), useful)
             self._come += 1
         self._note_prices(now, outcomes)
         self._clear(now, outcomes)

@@ -28,8 +28,9 @@ def run(*arguments, status=0):
 def test_an_owner_can_lose_its_deposit_and_no_more(tmp_path):
     """Two jobs of 6 credits with a deposit of 10, and the calls of docs/live.md by curl."""
     docs, trial = (Path(__file__).parents[2] / "docs" / name for name in ("live.md", "live/trial.yaml"))
-    with serving(trial, f"{tmp_path}/market.db", operator_token_file=tmp_path / "token") as url:
-        at = {"MARKETSCHED_URL": url, "MARKETSCHED_TOKEN_FILE": str(tmp_path / "token")}
+    token = tmp_path / "operator.token"
+    with serving(trial, f"{tmp_path}/market.db", operator_token_file=token) as url:
+        at = {"MARKETSCHED_URL": url, "MARKETSCHED_TOKEN_FILE": str(token)}
         made = CliRunner().invoke(
             app, ["live", "owner", "ann", "--deposit", "10", "--out", f"{tmp_path}/ann.token"], env=at
         )
@@ -39,13 +40,13 @@ def test_an_owner_can_lose_its_deposit_and_no_more(tmp_path):
         ann.submit(sow(1, 2, nodes=2, value=40, deadline=9))  # 2 nodes for 2 rounds at 1.5
         with pytest.raises(LiveError, match="expected a plan of at most 4 credits, by the limit of ann"):
             ann.submit(sow(1, 2, nodes=2, value=40, deadline=9))
-        (block,) = (part for part in docs.read_text().split("```") if part.startswith("sh\ncurl"))
-        done = subprocess.run(
-            ["sh", "-ec", block[3:]], cwd=tmp_path, env=os.environ | at, capture_output=True, text=True
-        )
+        (block,) = (part for part in docs.read_text().split("```") if "ann() { curl" in part)
+        calls = block.removeprefix("sh\n").replace("http://127.0.0.1:8765", url)
+        done = subprocess.run(["sh", "-ec", calls], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        quoted, account = (json.loads(each) for each in done.stdout.replace("}{", "}\n{").splitlines())
-        assert quoted["plan"] == [{"arrival": 1, "signal": 1, "start": 1}] and account["limit"] == 0.0
+        answers = [json.loads(each) for each in done.stdout.replace("}{", "}\n{").splitlines()]
+        assert answers[0]["plan"] == [{"arrival": 1, "signal": 1, "start": 1}]
+        assert answers[-1]["wait"] == 0 and answers[2]["decisions"][0]["job"] == "ann.job"
 
 
 @pytest.mark.slow

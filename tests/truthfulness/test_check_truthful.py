@@ -154,7 +154,8 @@ def test_a_class_and_a_name_are_checked_as_a_builder_is():
         repr(check_truthful(each, domains=["one round"], n_markets=0))
         for each in (PayAsBid, "pay-as-bid", built("pay-as-bid"))
     )
-    assert by_class == by_name == by_builder
+    named = re.compile(r"play_tiny\([^,]+,")  # what was passed
+    assert len({named.sub("", each) for each in (by_class, by_name, by_builder)}) == 1
 
 
 def test_bad_input():
