@@ -87,7 +87,7 @@ class Credits(OnCredit):
 
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
     >>> sizes = {"max_concurrency": 2, "max_duration": 9, "max_value": 9.0, "max_delay": 40}
-    >>> market = Credits(2, 40, owners=["ann", "bob"], **more)
+    >>> market = Credits(2, 40, owners=["ann", "bob"], **sizes)
     >>> def come(name, owner, deadline):
     ...     law = [(market.round, 4, 1.0, None)]
     ...     plan = market.submit(name, StatementOfWork(market.round, 2, DeadlineValue(5.0, deadline), law), owner=owner)

@@ -87,7 +87,7 @@ class ClusterBidPrice(KeptMenus, ClusterMarket):
     Examples
     --------
     >>> from marketsched.mechanisms import DeadlineValue, StatementOfWork
-    >>> from marketsched.mechanisms.resources.cluster import NodeGroup, Resource
+    >>> from marketsched.mechanisms.resources.cluster import Cluster, NodeGroup, Resource
     >>> from marketsched.mechanisms.resources.shapes import Shape
     >>> gpu = Resource("gpu", parts=1000, device=True)
     >>> cluster = Cluster((gpu,), [NodeGroup("a", "a100", 1, {"gpu": 8}), NodeGroup("v", "v100", 2, {"gpu": 4})])
