@@ -35,6 +35,7 @@ from marketsched.comparisons.recorded import (
 from marketsched.config.mechanism_choice import with_unknown_owners
 from marketsched.config.named_mechanisms import NamedMechanism, named_mechanisms
 from marketsched.config.scenario import Scenario
+from marketsched.config.scenario_file import is_log
 from marketsched.mechanisms.errors import InvalidParameterError, placed
 from marketsched.mechanisms.promises import truth_verdict
 from marketsched.mechanisms.registry import builder_of, get
@@ -65,6 +66,7 @@ COUNTED = (
     "utilisation_open",
 )
 PROMISED = ("promised_ratio", "promise_holds", "promise_conditions")
+MOST_REPEATED, FEW_JOBS = 10_000, 1_000  # jobs of a market, and of a log, that are played again
 BEYOND = 0.005  # share of the recorded node time on more nodes than there are: no bound speaks of such a schedule
 NOT_PROMISED = {**dict(zip(PROMISED, (np.nan, False, ""), strict=True)), "truthful": "", "truthful_but": ""}
 
@@ -259,17 +261,24 @@ class MechanismContest:
         about |= {"resample": "users"} if self._resample else {}
         if any(row["mechanism"] == RECORDED for row in found["runs"]):
             about["waits"] = self._why_jobs_waited()
-        about |= {"unrepeatable": why} if (why := self._unrepeatable(int(found["runs"][0]["seed"]))) else {}
+        first = found["runs"][0]
+        if first.get("jobs", 0) <= MOST_REPEATED or "rule" in found["notes"][0]:
+            about |= {"unrepeatable": why} if (why := self._unrepeatable(int(first["seed"]))) else {}
         return {**about, "workload": _notes_of(found["notes"]), **drawn}
 
     def _unrepeatable(self, seed: int) -> dict[str, str]:
-        """Return why plays of one seed differ, by mechanism: those of one's own are played several times."""
+        """Return why plays of one seed differ, by mechanism: those of one's own are played several times.
+
+        Of a log they meet its last jobs alone.
+        """
         foreign = [each for each in self._mechanisms if not _of_package(each.scenario.mechanism.name)]
         if not foreign:
             return {}
         from marketsched.truthfulness.situations import reproducible  # for such mechanisms alone
 
         workload, found = self.base_of(seed).workload, {}
+        if is_log({"workload": {"kind": workload.kind}}):
+            workload = workload.model_copy(update={"most_jobs": min(workload.most_jobs, FEW_JOBS)})
         for each in foreign:
             own = each.scenario.model_copy(update={"workload": workload})
             found[each.label] = reproducible.why_not(own, seed, self._data)
