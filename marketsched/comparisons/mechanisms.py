@@ -264,7 +264,7 @@ class MechanismContest:
         first = found["runs"][0]
         if first.get("jobs", 0) <= MOST_REPEATED or "rule" in found["notes"][0]:
             about |= {"unrepeatable": why} if (why := self._unrepeatable(int(first["seed"]))) else {}
-        return {**about, "workload": _notes_of(found["notes"]), **drawn}
+        return {**about, "workload": _notes_of(found["notes"] if self.windows > 1 else found["notes"][:1]), **drawn}
 
     def _unrepeatable(self, seed: int) -> dict[str, str]:
         """Return why plays of one seed differ, by mechanism: those of one's own are played several times.
@@ -327,7 +327,7 @@ class _World:
 
 
 def _notes_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what holds of all windows of a log: what is equal, and of what differs the range, if it is a number."""
+    """Return what holds of all windows of a log: what is equal, else a range of numbers, or the part up to ``;``."""
     found: dict[str, Any] = {}
     for name in notes[0]:
         told = list(dict.fromkeys(str(each.get(name, "")) for each in notes))
@@ -335,8 +335,10 @@ def _notes_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             found[name] = notes[0][name]
         elif all(each.replace(".", "", 1).isdigit() for each in told):
             found[name] = f"{min(told, key=float)} to {max(told, key=float)}, by window"
-        elif name in ("warnings", "rule"):  # of the first: the log's own
+        elif name == "warnings":  # of the first: most are the log's own
             found[name] = notes[0][name]
+        elif len({each.partition(";")[0] for each in told}) == 1:
+            found[name] = told[0].partition(";")[0]
     return found
 
 

@@ -115,3 +115,10 @@ def test_a_comparison_whose_users_are_drawn_again(log):
     refused(lambda: compare(log, asked, runs=3, windows=2, resample="users"), "runs", legal="4, 6, 8")
     refused(lambda: compare(log, asked, resample="weeks"), "resample", legal="users")
     refused(lambda: compare("stochastic-mix", asked, resample="users"), legal="a log")
+
+
+def test_what_is_said_of_the_jobs_holds_of_all_windows(log):
+    notes = compare(log, ["first-come", "easy-backfill:order=class"], runs=1, windows=2).meta["workload"]
+    low, _, high = notes["load"].removesuffix(", by window").partition(" to ")
+    assert float(low) < float(high) and "window" not in notes
+    assert notes["classes"].startswith("requested wall times, by thirds")
