@@ -106,11 +106,10 @@ class MechanismContest:
 
     def base_of(self, seed: int) -> Scenario:
         """Return the scenario of a seed: that of its window, where there are several."""
-        if self.windows == 1 and not self._resample:
+        own: dict[str, Any] = {"resample_users": users_drawn(seed, self.windows)} if self._resample else {}
+        own |= {"windows": self.windows, "window": window_of(seed, self.windows)} if self.windows > 1 else {}
+        if not own:
             return self._base
-        own: dict[str, Any] = {"windows": self.windows, "window": window_of(seed, self.windows)}
-        own = own if self.windows > 1 else {}
-        own |= {"resample_users": users_drawn(seed, self.windows)} if self._resample else {}
         return self._base.model_copy(update={"workload": self._base.workload.model_copy(update=own)})
 
     def workload_of(self, seed: int) -> Workload:

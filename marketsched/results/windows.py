@@ -60,7 +60,8 @@ def lead_of(runs: pd.DataFrame, asked: str, rival: Rival) -> pd.Series[float]:
 def windows_words(runs: pd.DataFrame, asked: str, rival: Rival, meta: Mapping[str, Any]) -> str:
     """Say in how many windows a mechanism is ahead of the rival, where the width of the interval comes from, and more.
 
-    Last what the mean of as many further windows will be with the same confidence: sqrt(2) times as wide.
+    Last the mean of as many further windows, sqrt(2) times as wide: with the same confidence if they are like these. On
+    seven logs, whose second halves were not, it held for 83 % of the pairs of rules (`benchmarks/verdict_coverage.py`).
 
     Parameters
     ----------
